@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace lockstep {
+
+/// Values of one variable, row-major (last index fastest). The file keeps the type; `std::uint8_t` holds
+/// flags and is read back as booleans.
+using DrawsArray = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
+                                std::vector<std::int64_t>, std::vector<std::uint8_t>>;
+
+/// The recorded draws of one run, as draws.nc holds them.
+struct DrawsFile {
+  int chains = 0, draws = 0, dim = 0;
+  int pseudo_samples = 0;                          // 0: no group `weighted`
+  DrawsArray x;                                    // [chains][draws][dim], unweighted draws of the target
+  std::map<std::string, DrawsArray> sample_stats;  // each [chains][draws]; ArviZ names: acceptance_rate, lp,
+                                                   // diverging, step_size, n_steps
+  DrawsArray weighted_x;                           // [chains][draws][pseudo_samples][dim]
+  DrawsArray log_weight, beta;                     // [chains][draws][pseudo_samples]; beta may be empty
+  int warmup_draws = 0;                            // 0: no warm-up groups
+  DrawsArray warmup_x;                             // [chains][warmup_draws][dim]
+  std::map<std::string, DrawsArray> warmup_sample_stats;  // each [chains][warmup_draws]
+  std::map<std::string, std::string> attributes;  // of every group, such as inference_library_version,
+                                                  // resampled
+};
+
+/// Writes `file` as netCDF-4 in ArviZ's InferenceData schema, atomically; `arviz.from_netcdf` opens it.
+/// Groups: `posterior` (x), `sample_stats` when there are any, `weighted` (x, log_weight, beta),
+/// `warmup_posterior` and `warmup_sample_stats`; dimensions chain, draw, pseudo_sample, x_dim_0, each with
+/// its coordinate 0, 1, 2, ... The attribute inference_library is `lockstep`; there is no created_at, so that
+/// the same draws give the same bytes. Zero draws (an early interrupt) give a valid file with an empty
+/// dimension. Not thread-safe: the netCDF library keeps global state. Throws std::logic_error when an array
+/// does not have the size the dimensions ask for, std::runtime_error when writing fails. Source of the
+/// schema: python.arviz.org, "InferenceData schema specification".
+void write_draws(const std::filesystem::path& path, const DrawsFile& file);
+
+}  // namespace lockstep

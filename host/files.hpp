@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Creates `folder` (and its parents) where it is missing and proves, with a small file that is removed
+/// again, that it can be written. Call it before any work starts, so that hours of sampling never end in
+/// "permission denied". Throws UserError when the folder cannot be created or written.
+void ensure_writable_folder(const std::filesystem::path& folder);
+
+/// Lets `write` fill a temporary file in the folder of `target`, flushes it to disk and renames it to
+/// `target`: a reader sees the old file or the whole new one, never a part, even after a crash or a full
+/// disk. Whatever `write` throws is passed on after the temporary file was removed. Throws std::runtime_error
+/// when the file system refuses (full disk, folder gone): not a mistake in the input, which
+/// ensure_writable_folder has checked.
+void write_atomically(const std::filesystem::path& target,
+                      const std::function<void(const std::filesystem::path& temporary)>& write);
+
+/// The same for a text that is ready.
+void write_atomically(const std::filesystem::path& target, std::string_view text);
+
+/// The whole content of a file. Throws UserError when it cannot be read.
+std::string read_text(const std::filesystem::path& file);
+
+/// `value` without what JSON cannot say: members that are null, NaN or infinite are left out (absent means
+/// "not applicable"), and so is a whole vector or matrix with such an element, because dropping one element
+/// would shift the others. An object that loses its last member this way goes too, except inside an array,
+/// where its place counts. The names of members lost to NaN or infinity, such as `estimates.mean`, are
+/// appended to `removed` when given, for the warnings of the run.
+nlohmann::ordered_json strip_non_finite(nlohmann::ordered_json value,
+                                        std::vector<std::string>* removed = nullptr);
+
+/// JSON text of strip_non_finite(value): members in the order they were given, one per line, vectors on one
+/// line and matrices one row per line, numbers with up to 17 significant digits so that they read back to the
+/// same bits, a newline at the end.
+std::string summary_text(const nlohmann::ordered_json& value);
+
+/// Writes summary_text(value) to `file`, atomically.
+void write_summary(const std::filesystem::path& file, const nlohmann::ordered_json& value);
+
+}  // namespace lockstep
