@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Root mean squared errors over replicates, their bootstrap intervals, and the published ones beside them."""
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+NUM_BOOTSTRAP = 2000
+FAMILY_LIMIT = 4  # more entries than this of one vector are shown as one bar, their root mean square
+
+
+@dataclass
+class Column:
+    """What one group of bars shows: a single quantity, or all entries of a vector."""
+
+    name: str
+    quantities: list
+
+
+def vector_of(quantity):
+    """mean[3] -> mean."""
+    return quantity.split("[", 1)[0]
+
+
+def columns_of(quantities, split=False):
+    """One column per quantity; vectors with many entries become one column each."""
+    vectors = {}
+    for quantity in quantities:
+        vectors.setdefault(vector_of(quantity), []).append(quantity)
+    columns = []
+    for vector, entries in vectors.items():
+        if len(entries) > FAMILY_LIMIT and not split:
+            columns.append(Column(f"{vector}\n(all {len(entries)})", entries))
+        else:
+            columns += [Column(entry, [entry]) for entry in entries]
+    return columns
+
+
+def quantities_with_truth(results, wanted, labels):
+    """The wanted quantities (all, when none is named) whose truth is known for some label."""
+    known = [quantity for quantity in results.quantities
+             if any(math.isfinite(results.truth[label].get(quantity, math.nan)) for label in labels)]
+    return [quantity for quantity in known if not wanted or quantity in wanted]
+
+
+def squared_errors(results, label, quantities):
+    """Per replicate, the mean over `quantities` of (estimate - truth)^2; failed replicates are left out."""
+    usable = [q for q in quantities if math.isfinite(results.truth[label].get(q, math.nan))]
+    if not usable:
+        return np.array([])
+    errors = np.array([results.estimate[label][q] - results.truth[label][q] for q in usable])
+    squares = np.mean(errors**2, axis=0)
+    return squares[np.isfinite(squares)]
+
+
+def bootstrap_means(values):
+    """Means of resampled replicates; a fixed seed, so that a picture never changes by itself."""
+    generator = np.random.default_rng(20)
+    picks = generator.integers(len(values), size=(NUM_BOOTSTRAP, len(values)))
+    return values[picks].mean(axis=1)
+
+
+def rmse(squares):
+    """(RMSE, low, high): the 16th and 84th bootstrap percentiles, one standard error on each side."""
+    value = math.sqrt(squares.mean())
+    if len(squares) < 2:
+        return value, value, value
+    low, high = np.sqrt(np.percentile(bootstrap_means(squares), [16, 84]))
+    return value, min(low, value), max(high, value)
+
+
+def published_rmse(results, setting, label, quantities):
+    """sqrt(sd^2 + (mean - truth)^2) of the printed mean and sd, root mean square over quantities; None if incomplete."""
+    squares = []
+    for quantity in quantities:
+        truth = results.truth[label].get(quantity, math.nan)
+        if setting is None or quantity not in setting.published or not math.isfinite(truth):
+            return None
+        mean, sd = setting.published[quantity]
+        squares.append(sd**2 + (mean - truth) ** 2)
+    return math.sqrt(sum(squares) / len(squares)) if squares else None

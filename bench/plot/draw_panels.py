@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Panels made from stored draws: scatter, trace, density and the histogram of beta. Same interface as panels.py."""
+import math
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+import style
+from modes import Modes
+from panels import legend_row, log_axis
+from read import PlotError
+
+MAX_POINTS = 10000  # per scatter, as many as a reader can tell apart at this size
+HPD_MASSES = (0.5, 0.9, 0.99)
+
+
+class DrawPanel:
+    """Common to panels of one small axes per label: which labels have draws, of which grid, in which rows."""
+
+    num_dims = 2
+
+    def __init__(self, context):
+        self.context = context
+
+    def prepare(self):
+        context = self.context
+        self.draws, self.contours = {}, {}
+        for label in context.labels:
+            draws = context.draws(label)
+            if draws is None:
+                continue
+            if draws.x.shape[2] < self.num_dims:
+                context.note(f"\"{label}\" is left out of {self.kind}: its draws have {draws.x.shape[2]} dimension")
+                continue
+            self.draws[label] = draws
+            contours = context.contours(label)
+            if contours is not None and (contours.y is None) == (self.num_dims == 1):
+                self.contours[label] = contours
+        if not self.draws:
+            return "there are no draws under draws/ (run the study's settings with draws stored)"
+        without = [label for label in self.draws if label not in self.contours]
+        if without:
+            context.note(f"{self.kind}: no {self.num_dims}-dimensional contours for {', '.join(without)}; "
+                         "drawn without the density")
+        return None
+
+    def rows(self):
+        """Labels row by row: one row per group, at most `columns` in a row."""
+        look, columns = self.context.look, int(self.context.study.plot.get("columns", 5))
+        rows = []
+        for group in look.groups:
+            members = look.members(group, list(self.draws))
+            per_row = math.ceil(len(members) / math.ceil(len(members) / columns)) if members else 1
+            rows += [members[i:i + per_row] for i in range(0, len(members), per_row)]
+        return rows
+
+    def height(self):
+        rows = self.rows()
+        return len(rows) * (self.cell_height(max(len(row) for row in rows)) + 0.35) + 0.25
+
+    def cell_height(self, num_columns):
+        return min(style.WIDTH_INCHES / num_columns, 4.2)
+
+    def first_replicate(self, label):
+        """(chain, draw, dim) of one replicate only: replicates pooled would hide what a single run misses."""
+        x = self.draws[label].x
+        setting = self.context.study.settings.get(label)
+        chains = setting.chains if setting and 0 < setting.chains < len(x) else len(x)
+        return x[:chains]
+
+    def draw(self, figure):
+        rows = self.rows()
+        num_columns = max(len(row) for row in rows)
+        axes = figure.subplots(len(rows), num_columns, squeeze=False)
+        limits = self.limits()
+        for row, row_axes in zip(rows, axes):
+            for column, ax in enumerate(row_axes):
+                if column >= len(row):
+                    ax.axis("off")
+                    continue
+                group = self.context.look.group_of[row[column]]
+                self.draw_label(ax, row[column])
+                self.frame(ax, limits[group])
+                if column:
+                    ax.tick_params(axis="y", labelleft=False)
+                elif group:
+                    ax.set_ylabel(self.context.look.heading(group), fontweight="bold")
+        return axes
+
+    def title(self, ax, label, extra=""):
+        name = self.context.look.name_of[label]
+        ax.set_title(f"{name}\n{extra}" if extra else name, loc="left", fontweight="bold")
+
+
+class PlanePanel(DrawPanel):
+    """Draws in the plane over filled highest-density regions of the target."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.dims = [int(dim) for dim in context.study.plot.get("dims", [0, 1])]
+
+    def prepare(self):
+        self.num_dims = max(2, max(self.dims) + 1)
+        return super().prepare()
+
+    def limits(self):
+        """Per group: the grid where there is one, else the draws."""
+        limits = {}
+        for group in self.context.look.groups:
+            boxes = []
+            for label in self.context.look.members(group, list(self.draws)):
+                grid = self.contours.get(label)
+                x = self.draws[label].x[:, :, self.dims].reshape(-1, 2)
+                low, high = np.percentile(x, [0.1, 99.9], axis=0)
+                margin = 0.05 * (high - low)
+                boxes.append((grid.x[0], grid.x[-1], grid.y[0], grid.y[-1]) if grid else
+                             (low[0] - margin[0], high[0] + margin[0], low[1] - margin[1], high[1] + margin[1]))
+            if boxes:
+                left, right, bottom, top = zip(*boxes)
+                limits[group] = min(left), max(right), min(bottom), max(top)
+        return limits
+
+    def frame(self, ax, limits):
+        ax.set_xlim(limits[0], limits[1])
+        ax.set_ylim(limits[2], limits[3])
+        ax.set_aspect("equal" if self.context.study.plot.get("equal_aspect", True) else "auto")
+        ax.spines[["top", "right"]].set_visible(True)
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+
+    def draw_regions(self, ax, label):
+        grid = self.contours.get(label)
+        if grid is None:
+            return
+        levels = highest_density_levels(grid.log_density)
+        z = np.maximum(grid.log_density, levels[0] - 50)  # -inf would break the interpolation
+        ax.contourf(grid.x, grid.y, z, levels=[*levels, max(z.max(), levels[-1]) + 1], colors=style.CONTOUR_FILL)
+        ax.contour(grid.x, grid.y, z, levels=levels, colors=style.CONTOUR_LINE, linewidths=0.7)
+
+    def mode_note(self, label, x):
+        """`3 of 20 modes`, when the study asks for it with count_modes = true."""
+        if not self.context.study.plot.get("count_modes", False) or label not in self.contours:
+            return ""
+        grid = self.contours[label]
+        modes = Modes(grid.log_density)
+        visited = modes.visited(np.searchsorted(midpoints(grid.y), x[:, 1]), np.searchsorted(midpoints(grid.x), x[:, 0]))
+        return f"{visited} of {modes.count} modes"
+
+
+class ScatterPanel(PlanePanel):
+    kind = "scatter"
+
+    def draw_label(self, ax, label):
+        x = self.first_replicate(label)[:, :, self.dims].reshape(-1, 2)
+        shown = x[np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).astype(int)]
+        self.draw_regions(ax, label)
+        ax.scatter(shown[:, 0], shown[:, 1], s=5, color=self.context.look.color_of(label), alpha=0.45, linewidths=0,
+                   rasterized=True, zorder=3)
+        self.title(ax, label, self.mode_note(label, x))
+
+
+class TracePanel(PlanePanel):
+    kind = "trace"
+
+    def draw_label(self, ax, label):
+        """The path of the first chain: how far one iteration reaches."""
+        num_draws = int(self.context.study.plot.get("trace_draws", 1000))
+        x = self.first_replicate(label)[0, :num_draws][:, self.dims]
+        self.draw_regions(ax, label)
+        color = self.context.look.color_of(label)
+        ax.plot(x[:, 0], x[:, 1], color=color, linewidth=0.5, alpha=0.55, rasterized=True, zorder=3)
+        ax.scatter(x[:, 0], x[:, 1], s=4, color=color, linewidths=0, rasterized=True, zorder=4)
+        self.title(ax, label, self.mode_note(label, x))
+        self.num_drawn = len(x)
+
+    def draw(self, figure):
+        super().draw(figure)
+        figure.supxlabel(f"Lines join consecutive draws of one chain ({self.num_drawn} draws).", fontsize=9,
+                         color="#555555", x=0.01, ha="left")
+
+
+class DensityPanel(DrawPanel):
+    """Histogram of a one-dimensional target's draws against its density."""
+
+    kind = "density"
+    num_dims = 1
+
+    def cell_height(self, num_columns):
+        return 3.4
+
+    def limits(self):
+        pooled = np.concatenate([draws.x[:, :, 0].ravel() for draws in self.draws.values()])
+        low, high = np.percentile(pooled, [0.05, 99.95])
+        for grid in self.contours.values():
+            heavy = grid.x[grid.log_density > grid.log_density.max() - 9]
+            low, high = min(low, heavy[0]), max(high, heavy[-1])
+        margin = 0.04 * (high - low)
+        self.range = low - margin, high + margin
+        self.top = max(self.histogram(label)[0].max() for label in self.draws)
+        self.top = max([self.top, *(np.max(normalized(grid)) for grid in self.contours.values())])
+        return {group: None for group in self.context.look.groups}
+
+    def histogram(self, label):
+        """Heights and edges; heights integrate to the share of draws inside the range."""
+        x = self.first_replicate(label)[:, :, 0].ravel()
+        edges = np.linspace(*self.range, 81)
+        counts, _ = np.histogram(x, bins=edges)
+        return counts / (len(x) * (edges[1] - edges[0])), edges
+
+    def draw_label(self, ax, label):
+        heights, edges = self.histogram(label)
+        ax.stairs(heights, edges, fill=True, color=self.context.look.color_of(label), alpha=0.8)
+        if label in self.contours:
+            grid = self.contours[label]
+            ax.plot(grid.x, normalized(grid), color=style.INK, linewidth=1.8)
+        self.title(ax, label)
+
+    def frame(self, ax, _):
+        ax.set_xlim(self.range)
+        ax.set_ylim(0, 1.06 * self.top)
+        ax.set_xlabel("x")
+
+    def draw(self, figure):
+        axes = super().draw(figure)
+        for row in axes:
+            if not row[0].get_ylabel():
+                row[0].set_ylabel("density")
+        if self.contours:
+            axes[0, 0].legend([Line2D([], [], color=style.INK, linewidth=1.8)], ["target density"], loc="lower right",
+                              bbox_to_anchor=(1, 1), borderaxespad=0.1)
+
+
+class BetaPanel:
+    """Histograms of the inverse temperatures of all pseudo-samples, one facet per group, one line per label."""
+
+    kind = "beta"
+
+    def __init__(self, context):
+        self.context = context
+
+    def prepare(self):
+        self.beta = {}
+        for label in self.context.labels:
+            draws = self.context.draws(label)
+            if draws is not None and draws.beta is not None and len(draws.beta):
+                if draws.beta.min() < 0 or draws.beta.max() > 1:
+                    raise PlotError(f"the draws of \"{label}\" hold a beta outside [0, 1] (it is an inverse "
+                                    "temperature). Run that setting again.")
+                if np.ptp(draws.beta) > 0:  # a fixed beta has no histogram
+                    self.beta[label] = draws.beta
+        return None if self.beta else "no draws file holds a beta that varies (group weighted)"
+
+    def height(self):
+        return 3.3
+
+    def draw(self, figure):
+        look = self.context.look
+        groups = [group for group in look.groups if look.members(group, list(self.beta))]
+        names = [name for name in look.names if any(look.name_of[label] == name for label in self.beta)]
+        handles = [Line2D([], [], color=look.color[name], linewidth=2.4) for name in names]
+        axes = legend_row(figure, handles, names, len(groups), self.height())
+        for ax, group in zip(axes, groups):
+            labels = look.members(group, list(self.beta))
+            log, edges = self.bins(labels)
+            for label in labels:
+                beta = np.maximum(self.beta[label], edges[0])
+                shares = 100 * np.histogram(beta, bins=edges)[0] / len(beta)
+                ax.stairs(shares, edges, baseline=None, color=look.color_of(label), linewidth=2.2)
+            if log:
+                ax.set_xscale("log")
+                log_axis(ax.xaxis)
+            ax.set_xlim(edges[0], edges[-1])
+            ax.set_ylim(bottom=0)
+            ax.set_xlabel("β of the pseudo-samples" + (" (log scale)" if log else ""))
+            ax.set_title(look.heading(group), loc="left", fontweight="bold")
+            ax.grid(True, axis="y")
+        axes[0].set_ylabel("% of pseudo-samples per bin")
+        figure.supxlabel("β = 1 is the target; the smaller β, the flatter the density a pseudo-sample explores.",
+                         fontsize=9, color="#555555", x=0.01, ha="left")
+
+    def bins(self, labels):
+        """(log?, edges). Where most of beta is small, a linear axis would show one spike and nothing else."""
+        pooled = np.concatenate([self.beta[label] for label in labels])
+        log = np.percentile(pooled, 30) < 0.05
+        return log, np.geomspace(max(np.percentile(pooled, 0.1), 1e-6), 1, 31) if log else np.linspace(0, 1, 31)
+
+
+def highest_density_levels(log_density):
+    """Levels, ascending, whose regions hold 99, 90 and 50 % of the grid's mass."""
+    ordered = np.sort(log_density.ravel())[::-1]
+    mass = np.cumsum(np.exp(ordered - ordered[0]))
+    places = [int(np.searchsorted(mass, share * mass[-1])) for share in sorted(HPD_MASSES, reverse=True)]
+    levels = ordered[np.minimum(places, len(ordered) - 1)]
+    # matplotlib needs increasing levels; equal ones occur when a grid point or two hold everything.
+    return levels + 1e-6 * np.arange(len(levels)) * max(1.0, abs(ordered[0]))
+
+
+def normalized(grid):
+    density = np.exp(grid.log_density - grid.log_density.max())
+    return density / np.trapz(density, grid.x)
+
+
+def midpoints(values):
+    return (values[1:] + values[:-1]) / 2

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Panels made from results.csv and timings.csv: errors as bars, and error against cost.
+
+Every panel is a class with `prepare` (None, or the reason why it cannot be drawn), `height` (inches, once prepared)
+and `draw(figure)`.
+"""
+import math
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+import accuracy
+import style
+
+
+def plain_number(value, _=None):
+    """0.01, 0.1, 1, 10, 1000; powers of ten beyond."""
+    return f"{value:g}" if 0.99e-4 <= abs(value) < 1e6 else f"$10^{{{round(math.log10(value))}}}$"
+
+
+def log_axis(axis):
+    axis.set_major_locator(LogLocator(numticks=12))
+    axis.set_major_formatter(FuncFormatter(plain_number))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def legend_row(figure, handles, labels, num_columns, plot_height):
+    """A thin row with the legend above a row of axes; returns the axes of the lower row."""
+    lines = 1
+    while lines < len(handles) and legend_inches(labels, math.ceil(len(handles) / lines)) > style.WIDTH_INCHES - 1:
+        lines += 1
+    legend_height = 0.08 + 0.23 * lines
+    grid = figure.add_gridspec(2, num_columns, height_ratios=[legend_height, max(plot_height - legend_height, 1)])
+    legend_axes = figure.add_subplot(grid[0, :])
+    legend_axes.axis("off")
+    legend_axes.legend(handles, labels, loc="center left", ncol=math.ceil(len(handles) / lines), borderaxespad=0,
+                       handlelength=1.4, handletextpad=0.5, columnspacing=1.5)
+    return [figure.add_subplot(grid[1, column]) for column in range(num_columns)]
+
+
+def legend_inches(labels, num_columns):
+    """Width of a legend of so many columns, from the number of letters; a little more than it will be."""
+    return num_columns * (0.45 + 0.085 * max(len(label) for label in labels))
+
+
+class RmsePanel:
+    """Bars of RMSE, one facet per group, one cluster per quantity, one colour per label; published values on top."""
+
+    def __init__(self, context):
+        self.context = context
+
+    def prepare(self):
+        context = self.context
+        quantities = accuracy.quantities_with_truth(context.results, context.study.quantities, context.labels)
+        self.columns = accuracy.columns_of(quantities, split=bool(context.study.plot.get("split", False)))
+        self.bars = {}
+        for label in context.labels:
+            for column in self.columns:
+                squares = accuracy.squared_errors(context.results, label, column.quantities)
+                if len(squares) and squares.mean() > 0:
+                    self.bars[label, column.name] = accuracy.rmse(squares)
+        if not self.bars:
+            return "no quantity in results.csv has a truth and an error"
+        return None
+
+    def height(self):
+        return 4.3
+
+    def published(self, label, column):
+        setting = self.context.study.settings.get(label)
+        return accuracy.published_rmse(self.context.results, setting, label, column.quantities)
+
+    def draw(self, figure):
+        context, look = self.context, self.context.look
+        groups = [g for g in look.groups if look.members(g, context.labels)]
+        names = [n for n in look.names if any(look.name_of[label] == n for label in context.labels)]
+        marks = {(label, column.name): self.published(label, column)
+                 for label in context.labels for column in self.columns}
+        marks = {key: value for key, value in marks.items() if value}
+        handles = [Patch(color=look.color[name]) for name in names]
+        texts = list(names)
+        if marks:
+            handles.append(published_mark([], []))
+            texts.append("published")
+        axes = legend_row(figure, handles, texts, len(groups), self.height())
+        values = [v for bar in self.bars.values() for v in bar[1:]] + list(marks.values())
+        values = [v for v in values if v > 0]
+        low, high = min(values) / 1.6, max(values) * 1.6
+        for ax, group in zip(axes, groups):
+            self.draw_facet(ax, group, marks)
+            ax.set_yscale("log")
+            ax.set_ylim(low, high)
+            log_axis(ax.yaxis)
+            ax.grid(True, axis="y")
+            ax.set_title(look.heading(group), loc="left", fontweight="bold")
+            ax.tick_params(axis="x", length=0)
+            if ax is axes[0]:
+                ax.set_ylabel("RMSE (lower is better)")
+            else:
+                ax.tick_params(axis="y", labelleft=False)
+        replicates = max(len(v) for table in context.results.estimate.values() for v in table.values())
+        note = f"Over {replicates} replicates; whiskers: one bootstrap standard error." if replicates > 1 else ""
+        if context.results.failed:
+            note += f" {context.results.failed} rows without a finite estimate are left out."
+        if note:
+            figure.supxlabel(note.strip(), fontsize=9, color="#555555", x=0.01, ha="left")
+
+    def draw_facet(self, ax, group, marks):
+        look = self.context.look
+        members = look.members(group, self.context.labels)
+        width = 0.84 / len(members)
+        for position, column in enumerate(self.columns):
+            for rank, label in enumerate(members):
+                if (label, column.name) not in self.bars:
+                    continue
+                center = position + (rank - (len(members) - 1) / 2) * width
+                value, low, high = self.bars[label, column.name]
+                # Bars of a log axis need some foot; it lies below the axis' lower limit.
+                ax.bar(center, value, width=0.9 * width, color=look.color_of(label), bottom=0, log=True)
+                if high > low:
+                    ax.errorbar(center, value, yerr=[[value - low], [high - value]], color=style.INK, elinewidth=1.1,
+                                capsize=min(3, 12 * width), capthick=1.1)
+                if (label, column.name) in marks:
+                    ax.add_line(published_mark([center], [marks[label, column.name]]))
+        names = [readable(column.name) for column in self.columns]
+        num_facets = len({look.group_of[label] for label in self.context.labels})
+        letters = len(names) * (2 + max(len(line) for name in names for line in name.split("\n")))
+        turned = letters > 110 / num_facets  # about what fits side by side
+        ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
+        ax.set_xlim(-0.55, len(self.columns) - 0.45)
+
+
+def readable(quantity):
+    """second_moment[0] on two lines, so that names fit side by side."""
+    return quantity.replace("_", "\n", 1).replace("_", " ")
+
+
+def published_mark(x, y):
+    return Line2D(x, y, linestyle="none", marker="D", markersize=6, markerfacecolor="white", markeredgecolor="black",
+                  markeredgewidth=1.3, zorder=5)
+
+
+class CostPanel:
+    """MSE x seconds (or gradients) against the number of pseudo-samples: one facet per vector, one line per group."""
+
+    COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00")
+    MARKERS = ("o", "s", "^", "D", "v", "P")
+
+    def __init__(self, context):
+        self.context = context
+
+    def prepare(self):
+        context = self.context
+        self.unit = str(context.study.plot.get("cost", "seconds"))
+        if self.unit == "seconds":
+            if context.timings is None:
+                return "timings.csv is missing (cost is measured in seconds; `cost = \"gradients\"` needs no timings)"
+            costs = {label: context.timings[label] / self.num_replicates(label)
+                     for label in context.labels if label in context.timings}
+        else:
+            costs = dict(context.results.gradients)
+        quantities = accuracy.quantities_with_truth(context.results, context.study.quantities, context.labels)
+        vectors = {}
+        for quantity in quantities:
+            vectors.setdefault(accuracy.vector_of(quantity), []).append(quantity)
+        self.lines = {}  # vector -> (group, family) -> sorted [(N, value, low, high)]
+        for vector, entries in vectors.items():
+            table = {}
+            for label in context.labels:
+                squares = accuracy.squared_errors(context.results, label, entries)
+                cost = costs.get(label, math.nan)
+                if len(squares) == 0 or not squares.mean() > 0 or not cost > 0:
+                    continue
+                value, low, high = (number**2 * cost for number in accuracy.rmse(squares))
+                table.setdefault(self.line_of(label), []).append((self.num_pseudo(label), value, low, high))
+            table = {key: sorted(points) for key, points in table.items() if any(p[0] > 1 for p in points)}
+            if table:
+                self.lines[vector] = table
+        if not self.lines:
+            return "no label has N pseudo-samples, a truth and a cost"
+        return None
+
+    def num_replicates(self, label):
+        return max(len(values) for values in self.context.results.estimate[label].values())
+
+    def num_pseudo(self, label):
+        setting = self.context.study.settings.get(label)
+        return (setting.pseudo_samples if setting else style.pseudo_samples_in(label)) or 1
+
+    def line_of(self, label):
+        """Labels without N are the point N = 1 of every family's line in their group if there is one family."""
+        look = self.context.look
+        group = look.group_of[label]
+        families = {style.family(look.name_of[other]) for other in look.members(group, self.context.labels)
+                    if self.num_pseudo(other) > 1}
+        name = style.family(look.name_of[label])
+        if self.num_pseudo(label) == 1 and len(families) == 1:
+            name = next(iter(families))
+        return group, name
+
+    def height(self):
+        return 4.0
+
+    def draw(self, figure):
+        look = self.context.look
+        keys = list(dict.fromkeys(key for table in self.lines.values() for key in table))
+        several = len({family for _, family in keys}) > 1
+        texts = [" ".join(part for part in (look.heading(group), name if several or not group else "") if part)
+                 for group, name in keys]
+        marks = [{"color": self.COLORS[i % 6], "marker": self.MARKERS[i % 6]} for i in range(len(keys))]
+        handles = [Line2D([], [], linewidth=2, markersize=7, **mark) for mark in marks]
+        handles.append(Line2D([], [], linestyle="none", marker="o", markersize=13, markerfacecolor="none",
+                              markeredgecolor=style.INK, markeredgewidth=1.4))
+        axes = legend_row(figure, handles, texts + ["lowest"], len(self.lines), self.height())
+        for ax, (vector, table) in zip(axes, self.lines.items()):
+            for key, mark in zip(keys, marks):
+                if key in table:
+                    self.draw_line(ax, table[key], mark)
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            log_axis(ax.yaxis)
+            ticks = sorted({point[0] for points in table.values() for point in points})
+            ax.set_xticks(ticks, ["1\n(HMC)" if tick == 1 else str(tick) for tick in ticks])
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.set_xlim(ticks[0] / 1.25, ticks[-1] * 1.25)
+            ax.grid(True, axis="y")
+            ax.set_title(vector.replace("_", " "), loc="left", fontweight="bold")
+            ax.set_xlabel("number of pseudo-samples N")
+        axes[0].set_ylabel(f"MSE × {self.unit} per replicate\n(lower is better)")
+
+    def draw_line(self, ax, points, mark):
+        n, value, low, high = (np.array(column, dtype=float) for column in zip(*points))
+        ax.errorbar(n, value, yerr=[value - low, high - value], linewidth=2, markersize=7, elinewidth=1.2, capsize=3,
+                    **mark)
+        best = int(np.argmin(value))
+        ax.plot(n[best], value[best], marker="o", markersize=15, markerfacecolor="none", markeredgecolor=style.INK,
+                markeredgewidth=1.4, linestyle="none")

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the picture of a study: RESULTS_DIR/<study name>.png and .svg from results.csv and, where they are there,
+timings.csv, draws/*.nc and contours/*.json. What to draw stands in the study file's [plot] table:
+
+    [plot]
+    kind = "rmse"                            # or panels = ["rmse", "scatter", "beta"], one below the other
+    title = "..."                            # else the study's title
+    quantities = ["mean[0]"]                 # else the study's; else all with a truth
+    labels = ["a HMC", "a PE N=2"]           # for panels of draws; else all
+    groups = { a = "Equal weights" }         # first word of the labels -> heading
+    split = true                             # rmse: a bar per entry, however long the vector
+    cost = "gradients"                       # cost: unit, else "seconds"
+    count_modes = true                       # scatter, trace: say how many of the grid's modes the draws visit
+    columns = 5                              # scatter, trace, density: axes in a row
+    dims = [0, 1]                            # scatter, trace: the two coordinates
+    equal_aspect = false                     # scatter, trace: let the plane stretch
+    trace_draws = 1000                       # trace: draws joined
+
+Exit status: 0 done, 1 nothing could be drawn, 2 bad input.
+"""
+import argparse
+import difflib
+import functools
+import os
+import sys
+from pathlib import Path
+
+import style
+
+style.apply()
+
+import matplotlib.pyplot as plt  # noqa: E402  (after the style)
+
+import draw_panels  # noqa: E402
+import panels  # noqa: E402
+import read  # noqa: E402
+
+KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
+         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": draw_panels.BetaPanel}
+
+
+class Context:
+    """What a panel may ask for; draws and contours are read once, when first asked for."""
+
+    def __init__(self, results_dir, study, labels=None):
+        self.folder, self.study = Path(results_dir), study
+        self.results = read.read_results(self.folder / "results.csv")
+        self.timings = read.read_timings(self.folder / "timings.csv")
+        order = [label for label in study.settings if label in self.results.labels]
+        order += [label for label in self.results.labels if label not in order]
+        self.look = style.Labels(order, study.plot.get("groups", {}))
+        self.labels = order if labels is None else labels
+
+    def note(self, text):
+        print(f"plot_study: {text}", file=sys.stderr)
+
+    @functools.cache
+    def draws(self, label):
+        wanted = self.study.plot.get("labels", [])
+        if wanted and label not in wanted:
+            return None
+        try:
+            return read.read_draws(self.folder / "draws" / f"{read.file_key(label)}.nc")
+        except read.PlotError as error:
+            self.note(str(error))
+            return None
+
+    @functools.cache
+    def contours(self, label):
+        setting = self.study.settings.get(label, read.Setting(label))
+        try:
+            return read.read_contours(self.folder / "contours", setting)
+        except read.PlotError as error:
+            self.note(str(error))
+            return None
+
+
+def kinds_of(study):
+    kinds = study.plot.get("panels", study.plot.get("kind", "rmse"))
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    for kind in kinds:
+        if kind not in KINDS:
+            near = difflib.get_close_matches(str(kind), KINDS, n=1)
+            hint = f"Did you mean \"{near[0]}\"?" if near else f"Use one of {', '.join(KINDS)}."
+            raise read.PlotError(f"[plot] asks for \"{kind}\" (there is no such picture). {hint}")
+    return kinds
+
+
+def draw_study(results_dir, study_file):
+    """Writes the pictures; returns the paths, none when no panel could be drawn."""
+    study = read.read_study(study_file, results_dir)
+    context = Context(results_dir, study)
+    drawn = []
+    for kind in kinds_of(study):
+        panel = KINDS[kind](context)
+        reason = panel.prepare()
+        if reason:
+            context.note(f"panel \"{kind}\" is left out: {reason}")
+        else:
+            drawn.append(panel)
+    if not drawn:
+        context.note("no panel is left, so there is no picture")
+        return []
+    heights = [panel.height() for panel in drawn]
+    figure = plt.figure(figsize=(style.WIDTH_INCHES, sum(heights) + 0.45), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.07)
+    figure.suptitle(study.title, fontsize=13, fontweight="bold", x=0.01, ha="left")
+    parts = figure.subfigures(len(drawn), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, part in zip(drawn, parts):
+        panel.draw(part)
+    paths = [write(figure, Path(results_dir) / f"{study.name}.{form}", form, study.title) for form in ("png", "svg")]
+    plt.close(figure)
+    return paths
+
+
+def write(figure, path, form, title):
+    """To a temporary name, then renamed; no dates and no versions inside, so that equal input gives equal bytes."""
+    metadata = {"Title": title, "Software": None} if form == "png" else {"Title": title, "Date": None, "Creator": None}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        figure.savefig(temporary, format=form, dpi=style.DPI, metadata=metadata)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise read.PlotError(f"cannot write {path} ({error.strerror}). Make the folder writable.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Draw the picture of a study.")
+    parser.add_argument("results_dir", nargs="?", metavar="RESULTS_DIR", help="the folder that `lockstep study` wrote")
+    parser.add_argument("--study", metavar="FILE.toml", help="the study file; its [plot] table says what to draw")
+    parser.add_argument("--self-check", action="store_true", help="draw every kind from made-up results, in a "
+                        "temporary folder")
+    options = parser.parse_args(arguments)
+    if options.self_check:
+        import self_check
+        return self_check.run()
+    if options.results_dir is None:
+        parser.error("RESULTS_DIR is missing")
+    try:
+        paths = draw_study(options.results_dir, options.study)
+    except read.PlotError as error:
+        print(f"plot_study: {error}", file=sys.stderr)
+        return 2
+    for path in paths:
+        print(path)
+    return 0 if paths else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
