@@ -16,8 +16,8 @@ lint_packages=(clang-format clang-tidy)
 pack_dir=build/gpu-check
 pack_limit_mib=64
 
-# Pictures are drawn by the distribution's Python, which has matplotlib from a package; the first python3 on PATH
-# may be another one that has not.
+# Pictures are drawn by the distribution's Python, which has matplotlib from a package; the first python3 on
+# PATH may be another one that has not.
 export LOCKSTEP_PYTHON=${LOCKSTEP_PYTHON:-/usr/bin/python3}
 
 say() { printf 'lockstep.sh: %s\n' "$*" >&2; }
@@ -34,7 +34,8 @@ usage() {
 
   demo                install what is missing, build, run the replicate study of the 20-component mixture,
                       show its table and say where its picture is
-  test [ARG...]       install what is missing, build, run every test that this machine can run (ARGs go to ctest)
+  test [ARG...]       install what is missing, build, run every test that this machine can run;
+                      ARGs go to ctest
   build               install what is missing, configure and build
   bench [ARG...]      build, then measure throughput: lockstep-bench ARG...
   gpu-check           run the tests, compute-sanitizer and the throughput figures on this machine's GPU;
@@ -46,9 +47,9 @@ usage() {
   clean               remove build/ and out/
   help                this text
 
-Missing Debian packages are named before they are installed (as root, or through sudo); nothing is ever removed,
-and no network is used once they are there. With nvcc (on PATH or in /usr/local/cuda/bin) both back ends are
-built, without it the CPU's.
+Missing Debian packages are named before they are installed (as root, or through sudo); nothing is ever
+removed, and no network is used once they are there. With nvcc (on PATH or in /usr/local/cuda/bin) both back
+ends are built, without it the CPU's.
 
 Environment:
   LOCKSTEP_PRESET     another CMake preset: cpu-release, cpu-debug, cuda-release, strict
@@ -59,7 +60,7 @@ Environment:
 TEXT
 }
 
-# --- packages ---------------------------------------------------------------------------------------------------
+# --- packages -----------------------------------------------------------------------------------------------
 
 # Prints those of the named Debian packages that are not installed.
 missing_packages() {
@@ -85,10 +86,10 @@ install_missing() {
   say "will install from the distribution: ${missing[*]}"
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
-      fail 1 "cannot install (not root, and no sudo). As root: apt-get install --no-install-recommends ${missing[*]}"
+      fail 1 "cannot install (not root, and no sudo). Run as root: apt-get install ${missing[*]}"
     as_root=(sudo)
   fi
-  # A broken list of some other source must not stop us: the install itself says whether the packages are to be had.
+  # A broken list of some other source must not stop us: the install itself says what is not to be had.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
     say "apt-get update failed; going on with the package lists that are there"
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
@@ -96,7 +97,7 @@ install_missing() {
     fail 1 "apt-get could not install ${missing[*]} (see above). Install them by hand, then run this again"
 }
 
-# --- build ------------------------------------------------------------------------------------------------------
+# --- build --------------------------------------------------------------------------------------------------
 
 # Prints the path of nvcc; fails where there is none.
 find_nvcc() {
@@ -120,9 +121,12 @@ choose_preset() {
 }
 
 configure() {
-  local -a options=()
-  [[ -z ${LOCKSTEP_ISA:-} ]] || options+=("-DLOCKSTEP_ISA=$LOCKSTEP_ISA")
-  cmake --preset "$1" "${options[@]}"
+  # Without LOCKSTEP_ISA the project's default holds again, whatever an earlier run left in the cache.
+  if [[ -n ${LOCKSTEP_ISA:-} ]]; then
+    cmake --preset "$1" -D "LOCKSTEP_ISA=$LOCKSTEP_ISA"
+  else
+    cmake --preset "$1" -U LOCKSTEP_ISA
+  fi
 }
 
 build() {
@@ -132,7 +136,7 @@ build() {
   cmake --build --preset "$preset"
 }
 
-# --- commands ---------------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------
 
 run_tests() {
   build
@@ -166,8 +170,8 @@ lint() {
   # clang-tidy reads how each file is compiled, and needs nothing built.
   configure cpu-release >/dev/null
   git ls-files -z 'host/*.cpp' |
-    xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/cpu-release --extra-arg=-Wno-unknown-warning-option ||
-    status=1
+    xargs -0 -r -n 1 -P "$(nproc)" \
+      clang-tidy --quiet -p build/cpu-release --extra-arg=-Wno-unknown-warning-option || status=1
   ((status == 0)) || fail 1 "lint found something (above). ./lockstep.sh format mends what is only layout"
   say "lint: nothing found"
 }
@@ -177,10 +181,10 @@ format() {
   git ls-files -z '*.hpp' '*.cpp' '*.cu' '*.cuh' | xargs -0 -r clang-format -i
 }
 
-# --- GPU check --------------------------------------------------------------------------------------------------
+# --- GPU check ----------------------------------------------------------------------------------------------
 
-# Prints the shared libraries that the given programs load, without glibc and the driver: those two belong to the
-# machine where the programs run.
+# Prints the shared libraries that the given programs load, without glibc and the driver: those two belong to
+# the machine where the programs run.
 libraries_of() {
   local own='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|thread_db|nss_.*|cuda|nvidia-.*))[.]so'
   local listing
@@ -196,7 +200,7 @@ pack_gpu_check() {
   local new=$pack_dir.new mib libraries
   local -a built
   find_nvcc >/dev/null ||
-    fail 2 "no nvcc on PATH or in /usr/local/cuda/bin (the pack needs the CUDA back end). Install the CUDA toolkit"
+    fail 2 "no nvcc on PATH or in /usr/local/cuda/bin (the pack is for the GPU). Install the CUDA toolkit"
   LOCKSTEP_PRESET=cuda-release build
   built=("${programs[@]/#/build/cuda-release/}")
 
@@ -205,6 +209,7 @@ pack_gpu_check() {
   cp "${built[@]}" "$new/"
   libraries=$(libraries_of "${built[@]}")
   xargs -r -d '\n' cp -L -t "$new/lib" <<<"$libraries"
+  tar -C "$new" -czf "$new/lib.tar.gz" --remove-files lib
   cp -R bench/studies "$new/bench/"
   cp scripts/gpu-check-run.sh "$new/run.sh"
   chmod +x "$new/run.sh"
@@ -213,11 +218,11 @@ pack_gpu_check() {
   mib=$(($(du -s --apparent-size --block-size=1M "$new" | cut -f1)))
   if ((mib > pack_limit_mib)); then
     du -a --apparent-size --block-size=1M "$new" | sort -rn | head -n 8 >&2
-    fail 1 "$new has $mib MiB (the limit is $pack_limit_mib, so that it can be carried). Make its programs smaller"
+    fail 1 "$new has $mib MiB (the limit is $pack_limit_mib, to be carried easily). Make its programs smaller"
   fi
   rm -rf "$pack_dir"
   mv "$new" "$pack_dir"
-  say "$pack_dir is ready ($mib MiB, commit $(<"$pack_dir/commit")). On the GPU machine: bash $pack_dir/run.sh"
+  say "$pack_dir is ready ($mib MiB, $(<"$pack_dir/commit")). On the GPU machine: bash $pack_dir/run.sh"
 }
 
 # Whether this machine could make a pack without installing anything.
@@ -232,17 +237,17 @@ gpu_check() {
     return
   fi
   bash scripts/gpu-check-run.sh --device-only || exit
-  # A pack that was carried here runs as it is where it cannot be made anew; elsewhere it is brought up to date.
+  # A pack that was carried here runs as it is where it cannot be made anew; elsewhere it is made again.
   if [[ ! -f $pack_dir/run.sh ]] || can_build; then
     pack_gpu_check
   fi
   OUT=${OUT:-$PWD/out/gpu-check} exec bash "$pack_dir/run.sh"
 }
 
-# --- command line -----------------------------------------------------------------------------------------------
+# --- command line -------------------------------------------------------------------------------------------
 
 no_arguments() {
-  (($# == 1)) || fail 2 "$1 takes no '$2' (nothing was done). ./lockstep.sh help lists what there is"
+  (($# == 1)) || fail 2 "$1 takes no '$2' (nothing was done). See ./lockstep.sh help"
 }
 
 command=${1:-help}
@@ -256,7 +261,7 @@ case $command in
   bench) bench "$@" ;;
   gpu-check)
     [[ ${1:---pack} == --pack && $# -le 1 ]] ||
-      fail 2 "gpu-check takes --pack or nothing, not '$*' (nothing was done). ./lockstep.sh help lists what there is"
+      fail 2 "gpu-check takes no '$*' but only --pack (nothing was done). See ./lockstep.sh help"
     gpu_check "$@"
     ;;
   clean)
@@ -264,5 +269,5 @@ case $command in
     rm -rf build out
     ;;
   help | -h | --help) usage ;;
-  *) fail 2 "there is no command '$command' (nothing was done). ./lockstep.sh help lists what there is" ;;
+  *) fail 2 "there is no command '$command' (nothing was done). See ./lockstep.sh help" ;;
 esac

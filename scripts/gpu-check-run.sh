@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh of the folder that `./lockstep.sh gpu-check --pack` makes: checks lockstep on this machine's GPU, without
-# compilers and without network.
+# run.sh of the folder that `./lockstep.sh gpu-check --pack` makes: checks lockstep on this machine's GPU,
+# without compilers and without network.
 #
 #   bash run.sh                  everything; logs, figures and summary.txt go to $OUT, or to ./results
-#   bash run.sh --device-only    only says whether a GPU is there
+#   bash run.sh --device-only    only looks whether a GPU is there
+#   bash run.sh --unpack         only unpacks lib/, for running one of the programs by hand:
+#                                LD_LIBRARY_PATH=lib ./lockstep ...
 #
 # Exit status: 0 all passed, 1 something failed, 2 no GPU. STEP_LIMIT_S bounds each step (900 seconds).
 set -uo pipefail  # no -e: a failing step must not hide those after it
@@ -13,32 +15,37 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 results=$(realpath -m "${OUT:-results}")
 step_limit=${STEP_LIMIT_S:-900}
 
-devices=$(nvidia-smi -L 2>&1)
+# The programs' own libraries travel compressed, at less than half their size.
+unpack() { tar -xzf "$here/lib.tar.gz" -C "$here"; }
+
+if [[ ${1:-} == --unpack ]]; then
+  unpack
+  exit
+fi
+devices=$(command -v nvidia-smi >/dev/null && nvidia-smi -L 2>&1)
 if ! grep -q '^GPU ' <<<"$devices"; then
   printf 'gpu-check: no NVIDIA GPU here: %s (nothing was checked). Run this on a machine with one\n' \
-    "$(head -n 1 <<<"$devices")" >&2
+    "${devices:-there is no nvidia-smi}" >&2
   exit 2
 fi
 [[ ${1:-} != --device-only ]] || exit 0
 
-cd "$here" || exit 1
+{ cd "$here" && unpack; } || exit 1
 mkdir -p "$results" || exit 1
 rm -f "$results"/{tests,sanitizer,bench}.log "$results"/bench-*.json "$results/summary.txt"
 programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
 chmod u+x "${programs[@]}" 2>/dev/null || true  # some ways of copying a folder lose the mark
 
-table=()
 failures=0
 
-# record NAME STATUS SECONDS NOTE: one line of the closing table.
+# record NAME STATUS SECONDS NOTE: one line of the closing table, in the file at once lest we be cut short.
 record() {
   local verdict=PASS
   if (($2 != 0)); then
     verdict=FAIL
     failures=$((failures + 1))
   fi
-  table+=("$(printf '%-4s  %-18s %6s s  %s' "$verdict" "$1" "$3" "$4")")
-  printf '%s\n' "${table[-1]}"
+  printf '%-4s  %-18s %6s s  %s\n' "$verdict" "$1" "$3" "$4" | tee -a "$results/summary.txt"
 }
 
 # What an exit status means where it is not the program's own.
@@ -52,7 +59,7 @@ explain() {
   esac
 }
 
-# step NAME LOG COMMAND...: runs the command with the pack's libraries, appends to the log, records the outcome.
+# step NAME LOG COMMAND...: runs the command with the pack's libraries, logs it, records the outcome.
 step() {
   local name=$1 log=$results/$2 start=$SECONDS offset status note
   shift 2
@@ -61,9 +68,10 @@ step() {
   timeout --kill-after=10 "$step_limit" env LD_LIBRARY_PATH="$here/lib" "$@" >>"$log" 2>&1 </dev/null
   status=$?
   note=$(tail -c "+$((offset + 1))" "$log" |
-    grep -aE '^\[  (PASSED|FAILED|SKIPPED)  ?\] [0-9]+ test|(ERROR|RACECHECK) SUMMARY' | tail -n 2 | paste -sd ';')
+    grep -aE '^\[  (PASSED|FAILED|SKIPPED)  ?\] [0-9]+ test|(ERROR|RACECHECK) SUMMARY' |
+    sed -E 's/^=+ //; s/^\[ +([A-Z]+) +\]/\L\1/; s/(, listed below)?[.:]?$//' | paste -sd ';')
   # A program whose tests are all skipped or filtered out reports success; nothing was checked then.
-  [[ $note != *'PASSED  ] 0 tests'* ]] || status=3
+  [[ $note != *'passed 0 tests'* ]] || ((status)) || status=1
   if ((status != 0)); then
     note="$(explain "$status")${note:+; $note}"
     tail -c "+$((offset + 1))" "$log" | tail -n 25 | sed 's/^/    /'
@@ -81,7 +89,7 @@ find_sanitizer() {
   return 1
 }
 
-# The sanitizers slow a kernel down a hundredfold, so the GPU tests mark the small cases meant for them by name.
+# The sanitizers make kernels very much slower, so the GPU tests mark the small cases meant for them by name.
 sanitize() {
   local sanitizer tool
   for tool in memcheck racecheck; do
@@ -94,8 +102,7 @@ sanitize() {
   done
 }
 
-header=$(printf 'lockstep %s\n%s' "$(cat commit 2>/dev/null || echo unknown)" "$devices")
-printf '%s\n' "$header"
+printf 'lockstep %s\n%s\n' "$(cat commit 2>/dev/null || echo unknown)" "$devices" | tee "$results/summary.txt"
 export LOCKSTEP_REQUIRE_GPU=1  # a GPU test that finds no GPU must fail here instead of being skipped
 
 step gpu-tests tests.log ./lockstep-gpu-tests
@@ -107,6 +114,6 @@ for target in gaussian mixture20; do
 done
 step statistical-tests tests.log ./lockstep-statistical-tests  # last: by far the longest
 
-printf '%s\n' '' "$header" "${table[@]}" | tee "$results/summary.txt"
-printf 'results: %s\n' "$results"
+printf '\ngpu-check, results in %s\n' "$results"
+cat "$results/summary.txt"
 ((failures == 0))
