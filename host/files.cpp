@@ -145,14 +145,11 @@ void write_atomically(const fs::path& target, std::string_view text) {
 std::string read_text(const fs::path& file) {
   std::error_code ignored;
   std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream.is_open() || stream.bad() || fs::is_directory(file, ignored)) {
-    throw UserError(
-        fmt::format("cannot read the file '{}' (its content is needed). Check its name and "
-                    "permissions",
-                    file.string()));
+  if (stream && !fs::is_directory(file, ignored)) {  // a folder opens, but reading from it fails
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   }
-  return text;
+  throw UserError(fmt::format(
+      "cannot read the file '{}' (its content is needed). Check its name and permissions", file.string()));
 }
 
 Json strip_non_finite(Json value, std::vector<std::string>* removed) {

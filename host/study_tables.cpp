@@ -5,48 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <random>
 #include <set>
+
+#include "host/study_statistics.hpp"
 
 namespace lockstep {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 using Verdicts = std::map<std::string, std::string>;
 using Column = std::vector<std::string>;  // header first, then one cell for each line of the table
-
-// ---- numbers ----------------------------------------------------------------------------------------------
-
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? nan : sum / static_cast<double>(values.size());
-}
-
-double sd_of(const std::vector<double>& values) {
-  if (values.size() < 2) return nan;
-  const double mean = mean_of(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
-}
-
-/// Standard deviation of the root of the mean of `squares` under resampling. The sequence of the generator is
-/// fixed by the C++ standard, that of the library's distributions is not: hence `%`, whose bias is below
-/// 1e-15.
-double bootstrap_root_mean_sd(const std::vector<double>& squares) {
-  if (squares.size() < 2) return nan;
-  std::mt19937_64 engine(1);
-  std::vector<double> roots(1000);
-  for (double& root : roots) {
-    double sum = 0;
-    for (std::size_t i = 0; i < squares.size(); ++i) sum += squares[engine() % squares.size()];
-    root = std::sqrt(sum / static_cast<double>(squares.size()));
-  }
-  return sd_of(roots);
-}
 
 /// `value ± error`, both to two significant digits of the error.
 std::string with_error(double value, double error) {
@@ -86,26 +53,31 @@ std::string truth_text(const Setting& setting, const std::string& quantity) {
   return fmt::format("{:.6g}", found->second.truth);
 }
 
-/// A published value, given as a number, [mean] or [mean, sd], both with the same number of decimals. Empty
-/// for anything else.
+/// A published value, given as a number, [mean] or [mean, sd], both with the same number of decimals (JSON
+/// does not keep the zero of a printed 4.90). Empty for anything else.
 std::string published_text(const Setting& setting, const std::string& quantity) {
   if (!setting.published.contains(quantity) || !setting.statistics.contains(quantity)) return "";
   nlohmann::json value = setting.published[quantity];
   if (!value.is_array()) value = nlohmann::json::array({value});
-  std::string text;
+  std::vector<std::string> numbers;
   std::size_t decimals = 0;
+  const auto decimals_of = [](const std::string& digits) {
+    return digits.find('.') == std::string::npos ? 0 : digits.size() - digits.find('.') - 1;
+  };
   for (const nlohmann::json& number : value) {
     if (!number.is_number()) return "";
-    const std::string digits = fmt::format("{}", number.get<double>());
-    const std::size_t point = digits.find('.');
-    if (digits.find('e') == std::string::npos && point != std::string::npos) {
-      decimals = std::max(decimals, digits.size() - point - 1);
+    numbers.push_back(fmt::format("{}", number.get<double>()));
+    if (numbers.back().find('e') == std::string::npos) {
+      decimals = std::max(decimals, decimals_of(numbers.back()));
     }
   }
-  for (const nlohmann::json& number : value) {
-    text += fmt::format("{}{:.{}f}", text.empty() ? "" : " ± ", number.get<double>(), decimals);
+  for (std::string& digits : numbers) {
+    if (digits.find('e') != std::string::npos) continue;
+    const std::size_t missing = decimals - decimals_of(digits);
+    if (missing > 0 && missing == decimals) digits += '.';
+    digits.append(missing, '0');
   }
-  return text;
+  return fmt::format("{}", fmt::join(numbers, " ± "));
 }
 
 std::string mean_text(const QuantityStatistics& value) {
@@ -114,10 +86,11 @@ std::string mean_text(const QuantityStatistics& value) {
   return fmt::format("{} ({} of {} finite)", text, value.finite, value.replicates);
 }
 
+/// Gradients per replicate, averaged over the replicates.
 std::string gradients_text(const Setting& setting) {
-  std::vector<double> gradients;
-  for (const auto& [replicate, count] : setting.gradients) gradients.push_back(count);
-  return fmt::format("{:.4g}", mean_of(gradients));
+  double sum = 0;
+  for (const auto& [replicate, count] : setting.gradients) sum += count;
+  return fmt::format("{:.4g}", sum / static_cast<double>(setting.gradients.size()));
 }
 
 /// One column of a table; `text` gives the cell of a line.
@@ -256,30 +229,6 @@ void append_group(std::vector<StudyTable>& tables, const std::string& title,
 }
 
 }  // namespace
-
-QuantityStatistics replicate_statistics(const std::vector<double>& estimates,
-                                        const std::vector<double>& truths) {
-  QuantityStatistics result;
-  std::vector<double> finite, errors, squares;
-  bool same_truth = !truths.empty();
-  for (std::size_t i = 0; i < estimates.size(); ++i) {
-    same_truth = same_truth && truths[i] == truths[0];  // false for NaN too
-    if (!std::isfinite(estimates[i])) continue;
-    finite.push_back(estimates[i]);
-    errors.push_back(estimates[i] - truths[i]);
-    squares.push_back(errors.back() * errors.back());
-  }
-  result.replicates = static_cast<int>(estimates.size());
-  result.finite = static_cast<int>(finite.size());
-  result.truth = same_truth ? truths[0] : nan;
-  result.mean = mean_of(finite);
-  result.sd = sd_of(finite);
-  result.rmse = std::sqrt(mean_of(squares));
-  result.rmse_se = std::isnan(result.rmse) ? nan : bootstrap_root_mean_sd(squares);
-  const double sd = sd_of(errors);
-  result.bias_z = sd > 0 ? mean_of(errors) / (sd / std::sqrt(static_cast<double>(errors.size()))) : nan;
-  return result;
-}
 
 std::vector<StudyTable> study_tables(const Study& study, const std::vector<ResultRow>& rows,
                                      const Verdicts& verdicts, std::size_t width) {

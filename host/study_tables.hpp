@@ -9,23 +9,6 @@
 
 namespace lockstep {
 
-/// What the replicates of one setting say about one quantity, with R finite estimates x_r, truths t_r and
-/// errors e_r = x_r - t_r. NaN where something is undefined (truth unknown, too few replicates).
-struct QuantityStatistics {
-  int replicates = 0;  // all of them
-  int finite = 0;   // R: those with a finite estimate; the others are left out below and counted in the table
-  double truth;     // the truth of all replicates; NaN when unknown or when it differs between them
-  double mean, sd;  // of x; sd with R - 1
-  double rmse;      // sqrt(mean of e^2)
-  double rmse_se;   // sd of the rmse over 1000 bootstrap resamples of the replicates; fixed seed
-  double bias_z;    // mean(e) / (sd(e) / sqrt(R))
-};
-
-/// Computes the statistics; `estimates` and `truths` have one entry for each replicate. The same numbers give
-/// the same result on every platform.
-QuantityStatistics replicate_statistics(const std::vector<double>& estimates,
-                                        const std::vector<double>& truths);
-
 /// Cells as text, for Markdown and HTML alike; rows[0] is the header, the first column the label. Rows of
 /// truth and of published values have a label that starts with two spaces.
 struct StudyTable {
