@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The fused driver: a group of lanes advances its chains through many iterations of one launch.
+// Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged driver
+// (kernels/launch_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to equal bits.
+#include "kernels/transitions.hpp"
+
+namespace lockstep {
+
+/// The rows of one group of lanes. X, M, G, XE, CE are the working rows: memory (tile policy) or registers.
+template <class L, class E, class X, class M, class G, class XE, class CE>
+struct Lanes {
+  using R = scalar_t<L>;
+  Rows<L> position, gradient;                    // the chain's state
+  Rows<E> cache;
+  Rows<L> parameters;
+  Rows<E, scalar_t<L>> energy_parameters;        // the same numbers, read in the energy precision
+  double *stats, *moments;                       // rows of kTile
+  int* mode;
+  float* draws;                                  // this group's first element of draw 0, or none
+  std::ptrdiff_t draw_stride, draw_row_stride;
+  int_lane_t<L> chain, unit;
+  X x;
+  M p;
+  G g;
+  XE xe;
+  CE ce;
+};
+
+/// Adds a lane value to a row of doubles in memory.
+template <class A>
+LOCKSTEP_FN void add_to(double* row, A value) {
+  if constexpr (ScalarLane<A>) {
+    *row += static_cast<double>(value);
+  } else {
+    alignas(64) scalar_t<A> v[lane_width<A>];
+    store(v, value);
+    for (int i = 0; i < lane_width<A>; ++i) row[i] += static_cast<double>(v[i]);
+  }
+}
+
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
+  if constexpr (!std::is_same_v<L, E>) {
+    for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.x[j]));
+    model.template log_density<E>(w.xe, w.energy_parameters, w.ce);
+  } else {
+    model.template log_density<E>(w.x, w.energy_parameters, w.ce);
+  }
+}
+
+/// First launch of a chain: gradient and energy of its start.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
+  for (int j = 0; j < model.rows(); ++j) w.x.set(j, w.position[j]);
+  model.template gradient<L>(w.x, w.parameters, w.g);
+  for (int j = 0; j < model.rows(); ++j) w.gradient.set(j, w.g[j]);
+  stage_evaluate<L, E>(model, w);
+  for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, w.ce[j]);
+}
+
+template <class Transition, class L, class E, class Model, class W>
+LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+  for (int j = 0; j < model.rows(); ++j) {
+    w.x.set(j, w.position[j]);
+    w.g.set(j, w.gradient[j]);
+  }
+  return Transition::template propose<L, E>(model, w.parameters, spec, draw, w.x, w.p, w.g);
+}
+
+/// Metropolis step. A NaN ratio rejects; an energy error above 1000 counts as a divergence.
+/// Returns the acceptance probability.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                           const Proposal<L, E>& proposal, const W& w) {
+  using S = scalar_t<E>;
+  const E log_ratio = (w.ce[0] - w.cache[0]) + proposal.log_ratio;
+  // Outside a box the density is zero: a reflected step longer than the box may still be outside.
+  auto inside = mask_not(L(0) > L(0));
+  if (model.box() < std::numeric_limits<double>::infinity())
+    for (int j = 0; j < model.samples() * model.dim(); ++j)
+      inside = mask_and(inside, abs(w.x[j]) <= L(scalar_t<L>(model.box())));
+  const auto legal = mask_and(cast_mask<E>(inside), log_ratio > E(S(-1e300 < std::numeric_limits<S>::lowest()
+                                                                        ? std::numeric_limits<S>::lowest() : -1e300)));
+  const E a = select(legal, exp(min(log_ratio, E(0))), E(0));  // NaN compares false: rejected
+  const E u = cast<E>(draw.uniform(spec.accept));
+  const auto accept = mask_and(legal, u < a);
+  const auto accept_state = cast_mask<L>(accept);
+  for (int j = 0; j < model.rows(); ++j) {
+    w.position.set(j, select(accept_state, w.x[j], w.position[j]));
+    w.gradient.set(j, select(accept_state, w.g[j], w.gradient[j]));
+  }
+  for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, select(accept, w.ce[j], w.cache[j]));
+  add_to(w.stats + stat_acceptance * kTile, a);
+  add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
+  add_to(w.stats + stat_divergences * kTile, select(log_ratio >= E(S(-1000)), E(0), E(1)));
+  add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
+  return a;
+}
+
+/// The gradient of the ChEES criterion in the trajectory time (Hoffman, Radul & Sountsov 2021), in coordinates
+/// scaled by the metric, weighted by the acceptance probability. Called before `stage_accept`, with x the proposal.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal, const W& w) {
+  L after = L(0), before = L(0), along = L(0);
+  const int d = model.dim();
+  for (int j = 0; j < model.samples() * d; ++j) {
+    const L centre = w.parameters[model.layout.centre() + j % d], inv = L(1) / w.parameters[model.layout.scale() + j % d];
+    const L y = (w.x[j] - centre) * inv, y0 = (w.position[j] - centre) * inv;
+    after = fma(y, y, after);
+    before = fma(y0, y0, before);
+    along = fma(y, w.p[j], along);
+  }
+  return proposal.jitter * ((after - before) * along);
+}
+
+/// Adds this iteration's weighted moments, chooses the unweighted draw, counts mode switches, stores the draw.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, E acceptance,
+                                  const Proposal<L, E>& proposal, const W& w) {
+  using S = scalar_t<E>;
+  const int d = model.dim(), n = model.samples();
+  const MomentLayout m{d, model.density.quantities(), spec.covariance};
+  for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.position[j]));
+  E squares = E(0), betas = E(0), cumulative = E(0);
+  const E u = n > 1 ? cast<E>(draw.uniform(Purpose::select)) : E(0);
+  E chosen_index = E(0);
+  for (int i = 0; i < n; ++i) {
+    const E weight = model.template weight<E>(w.cache, i);
+    squares = fma(weight, weight, squares);
+    betas = betas + model.template beta<E>(w.xe, w.energy_parameters, i);
+    cumulative = cumulative + weight;
+    chosen_index = select(cumulative <= u, E(S(i + 1)), chosen_index);
+  }
+  chosen_index = min(chosen_index, E(S(n - 1)));
+  if (spec.record) {
+    auto add = [&](int row, E value) { add_to(w.moments + row * kTile, value); };
+    add(MomentLayout::count, E(1));
+    add(MomentLayout::weight_square, squares);
+    add(MomentLayout::beta_mean, betas * E(S(1.0 / n)));
+    for (int k = 0; k < d; ++k) {
+      E first = E(0), second = E(0);
+      for (int i = 0; i < n; ++i) {
+        const E wx = model.template weight<E>(w.cache, i) * w.xe[i * d + k];
+        first = first + wx;
+        second = fma(wx, w.xe[i * d + k], second);
+        if (spec.covariance)
+          for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * w.xe[i * d + j]);
+      }
+      add(m.mean() + k, first);
+      add(m.second() + k, second);
+    }
+    for (int i = 0; i < n && m.quantities > 0; ++i) {
+      const E weight = model.template weight<E>(w.cache, i);
+      model.density.template quantity<Model::kDim, E>(w.xe.from(i * d),
+                                                      [&](int q, E value) { add(m.quantity() + q, weight * value); });
+    }
+  }
+  // The unweighted draw: one index by its weight. Its rows replace sample 0 in the working copy.
+  for (int i = 1; i < n; ++i) {
+    const auto here = mask_and(chosen_index >= E(S(i)), chosen_index <= E(S(i)));
+    for (int k = 0; k < d; ++k) w.xe.set(k, select(here, w.xe[i * d + k], w.xe[k]));
+  }
+  const E mode = model.density.template mode<Model::kDim, E>(w.xe);
+  alignas(64) S modes[lane_width<E>];
+  store(modes, mode);
+  for (int i = 0; i < lane_width<E>; ++i) {
+    const int now = static_cast<int>(modes[i]);
+    if (spec.record && now != w.mode[i] && w.mode[i] >= 0) w.stats[stat_switches * kTile + i] += 1;
+    w.mode[i] = now;
+  }
+  if (w.draws != nullptr && (draw.iteration - spec.begin) % spec.thin == 0) {
+    float* out = w.draws + ((draw.iteration - spec.begin) / spec.thin) * w.draw_stride;
+    auto put = [&](int row, auto value) {
+      Rows<decltype(value), float>{out + row * w.draw_row_stride, 0}.set(0, value);
+    };
+    for (int k = 0; k < d; ++k) put(k, w.xe[k]);
+    put(d + draw_log_density, w.cache[0]);
+    put(d + draw_acceptance, acceptance);
+    put(d + draw_steps, proposal.steps);
+    put(d + draw_beta, betas * E(S(1.0 / n)));
+  }
+}
+
+/// Iterations [begin, end) of one group of lanes.
+template <class Transition, class L, class E, class Model, class W>
+LOCKSTEP_FN void advance_lanes(const Model& model, const LaunchSpec& spec, const W& w) {
+  for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
+    const Draw<L> draw{spec.key, iteration, w.chain, w.unit};
+    const auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
+    stage_evaluate<L, E>(model, w);
+    const L chees = spec.chees ? chees_gradient<L, E>(model, proposal, w) : L(0);
+    const E a = stage_accept<L, E>(model, spec, draw, proposal, w);
+    if (spec.chees) {
+      const L weighted = cast<L>(a) * chees;
+      add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
+    }
+    if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, a, proposal, w);
+  }
+}
+
+}  // namespace lockstep

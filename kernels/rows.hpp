@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Rows of lanes. Chain state is tiled structure-of-arrays: [tile of 32 chains][row][chain in tile], so that a
+// warp, or two AVX-512 packs of floats, read one contiguous line per row (docs/decisions/0001-layout.md).
+#include "kernels/lanes.hpp"
+
+namespace lockstep {
+
+inline constexpr int kTile = 32;
+
+/// Rows in memory: row r of this lane group starts at p + r * stride. The memory may hold another precision
+/// than L computes in; it is then converted on the way.
+template <class L, class Stored = scalar_t<L>>
+struct Rows {
+  Stored* p;
+  int stride;
+
+  LOCKSTEP_FN L operator[](int row) const { return read(row); }
+  LOCKSTEP_FN void set(int row, L value) const {
+    if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
+      store(p + row * stride, value);
+    } else {
+      for (int i = 0; i < lane_width<L>; ++i) p[row * stride + i] = reinterpret_cast<const scalar_t<L>*>(&value)[i];
+    }
+  }
+  LOCKSTEP_FN Rows from(int row) const { return {p + row * stride, stride}; }
+
+ private:
+  LOCKSTEP_FN L read(int row) const {
+    if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
+      return load<L>(p + row * stride);
+    } else if constexpr (ScalarLane<L>) {
+      return static_cast<L>(p[row * stride]);
+    } else {
+      alignas(64) scalar_t<L> y[lane_width<L>];
+      for (int i = 0; i < lane_width<L>; ++i) y[i] = static_cast<scalar_t<L>>(p[row * stride + i]);
+      return load<L>(y);
+    }
+  }
+};
+
+/// Rows in registers: a fixed number of them, indexed by compile-time constants once loops are unrolled.
+template <class L, int E>
+struct Locals {
+  L v[E];
+
+  struct View {
+    L* v;
+    LOCKSTEP_FN L operator[](int row) const { return v[row]; }
+    LOCKSTEP_FN void set(int row, L value) const { v[row] = value; }
+    LOCKSTEP_FN View from(int row) const { return {v + row}; }
+  };
+  LOCKSTEP_FN View view() { return {v}; }
+};
+
+/// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the work.
+struct NoGradient {
+  static constexpr bool wanted = false;
+  template <class L>
+  LOCKSTEP_FN void set(int, L) const {}
+};
+template <class G>
+LOCKSTEP_FN constexpr bool gradient_wanted() {
+  return !std::is_same_v<std::remove_cvref_t<G>, NoGradient>;
+}
+
+/// A constant array of a density's parameters in both precisions; `get` gives the lane's.
+struct ParameterArray {
+  const float* f = nullptr;
+  const double* d = nullptr;
+  template <class L>
+  LOCKSTEP_FN const scalar_t<L>* get() const {
+    if constexpr (std::is_same_v<scalar_t<L>, float>) {
+      return f;
+    } else {
+      return d;
+    }
+  }
+};
+
+/// Loop bound: the compile-time dimension D, or the run-time one where D is 0.
+template <int D>
+LOCKSTEP_FN constexpr int extent(int run_time) {
+  return D > 0 ? D : run_time;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Transitions: each leaves the model's density invariant. A transition proposes; kernels/driver.hpp accepts.
+// Metrics: momentum p ~ N(0, I) and velocity C p, with C C' the inverse mass (C diagonal, or a Cholesky factor).
+#include "kernels/lane_parameters.hpp"
+#include "kernels/launch_spec.hpp"
+
+namespace lockstep {
+
+/// Adds factor * C' gradient to the momentum (a kick), or factor * C momentum to the position (a drift).
+template <class L, class Model, class P, class X, class M>
+LOCKSTEP_FN void drift(const Model& model, const P& par, L factor, const X& x, const M& p) {
+  const int n = model.rows();
+  const int d = model.dim(), blocks = model.samples() * d;
+  if (Model::kDim == 0 && model.layout.dense_metric) {
+    for (int b = 0; b < blocks; b += d)
+      for (int i = 0; i < d; ++i) {
+        L v = L(0);
+        for (int j = 0; j <= i; ++j) v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], p[b + j], v);
+        x.set(b + i, fma(factor, v, x[b + i]));
+      }
+  } else {
+    for (int j = 0; j < blocks; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
+  }
+  for (int j = blocks; j < n; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
+}
+template <class L, class Model, class P, class G, class M>
+LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, const G& g, const M& p) {
+  const int n = model.rows();
+  const int d = model.dim(), blocks = model.samples() * d;
+  if (Model::kDim == 0 && model.layout.dense_metric) {
+    for (int b = 0; b < blocks; b += d)
+      for (int j = 0; j < d; ++j) {
+        L v = L(0);
+        for (int i = j; i < d; ++i) v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], g[b + i], v);
+        p.set(b + j, fma(factor, v, p[b + j]));
+      }
+  } else {
+    for (int j = 0; j < blocks; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
+  }
+  for (int j = blocks; j < n; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
+}
+
+/// Keeps positions inside [-h, h] by reflection, turning the momentum: volume preserving and reversible
+/// (diagonal metric only). A step longer than the box is left outside, where the density is zero.
+template <class L, class Model, class X, class M>
+LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
+  using R = scalar_t<L>;
+  if (!(model.box() < std::numeric_limits<double>::infinity())) return;
+  const L h = L(R(model.box()));
+  for (int j = 0; j < model.samples() * model.dim(); ++j) {
+    const L a = x[j];
+    const auto out = abs(a) > h;
+    x.set(j, select(a > h, h + (h - a), select(a < -h, -h - (h + a), a)));
+    p.set(j, select(out, -p[j], p[j]));
+  }
+}
+
+/// |p|^2 / 2 in the energy precision.
+template <class E, class L, class Model, class M>
+LOCKSTEP_FN E kinetic_energy(const Model& model, const M& p) {
+  E k = E(0);
+  for (int j = 0; j < model.rows(); ++j) {
+    const E v = cast<E>(p[j]);
+    k = fma(v, v, k);
+  }
+  return k * E(scalar_t<E>(0.5));
+}
+
+template <class L, class E>
+struct Proposal {
+  E log_ratio;  // what the proposal adds to log density(new) - log density(old): kinetic(old) - kinetic(new)
+  L steps;      // leapfrog steps taken (0: none)
+  L jitter;     // the trajectory's share of its mean length
+};
+
+/// Number of leapfrog steps of each lane. The jitter is one draw for the whole setting and iteration, so that
+/// chains of one replicate keep in step; replicates differ only through their own step sizes.
+template <class L, class P>
+LOCKSTEP_FN L num_steps(const LaunchSpec& spec, std::uint32_t iteration, const P& par, L& jitter) {
+  using R = scalar_t<L>;
+  std::uint32_t w[4] = {static_cast<std::uint32_t>(Purpose::trajectory) << 24, iteration, 0, 0};
+  philox(w, spec.key);
+  const R u = (R(w[0] >> 9) + R(0.5)) * R(1.0 / 8388608);
+  jitter = L(spec.jitter ? 2 * u : R(1));
+  L n;
+  if (spec.num_leapfrog > 0) {
+    const R steps = spec.jitter ? ::floor(u * R(2 * spec.num_leapfrog - 1)) + R(1) : R(spec.num_leapfrog);
+    n = L(steps);
+    jitter = n * L(R(1) / R(spec.num_leapfrog));
+  } else {
+    n = round(jitter * par[ParameterLayout::trajectory_time] / par[ParameterLayout::step_size]);
+  }
+  return max(min(n, L(R(spec.max_leapfrog))), L(1));
+}
+
+/// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is kept
+/// for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
+struct Hmc {
+  template <class L, class E, class Model, class P, class X, class M, class G>
+  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
+                                            const Draw<L>& draw, const X& x, const M& p, const G& g) {
+    using R = scalar_t<L>;
+    draw.normals(spec.momentum, model.rows(), [&](int j, L z) { p.set(j, z); });
+    const E before = kinetic_energy<E, L>(model, p);
+    Proposal<L, E> r;
+    r.steps = num_steps<L>(spec, draw.iteration, par, r.jitter);
+    const int last = static_cast<int>(reduce_max(r.steps));
+    const L step = par[ParameterLayout::step_size];
+    kick(model, par, step * L(R(0.5)), g, p);
+    for (int s = 1; s <= last; ++s) {
+      const L drifting = select(L(R(s)) <= r.steps, step, L(0));
+      drift(model, par, drifting, x, p);
+      reflect<L>(model, x, p);
+      model.template gradient<L>(x, par, g);
+      const L share = select(L(R(s)) < r.steps, L(1), L(R(0.5)));
+      kick(model, par, drifting * share, g, p);
+    }
+    r.log_ratio = before - kinetic_energy<E, L>(model, p);
+    return r;
+  }
+};
+
+/// Random-walk Metropolis: x' = x + step_size C z, symmetric. Uses no gradient.
+struct RandomWalk {
+  template <class L, class E, class Model, class P, class X, class M, class G>
+  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec&, const Draw<L>& draw,
+                                            const X& x, const M& p, const G&) {
+    draw.normals(Purpose::proposal, model.rows(), [&](int j, L z) { p.set(j, z); });
+    drift(model, par, L(par[ParameterLayout::step_size]), x, p);
+    reflect<L>(model, x, p);
+    return {E(0), L(0), L(1)};
+  }
+};
+
+}  // namespace lockstep

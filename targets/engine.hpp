@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the host sees of a batch of chains: a model (target, path or pseudo-extended target) bound to a back end.
+// One interface for every density, precision and device; numbers cross it in double, row by row.
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/lane_parameters.hpp"
+#include "kernels/launch_spec.hpp"
+
+namespace lockstep {
+
+enum class ModelKind { plain, path, pseudo_extended };
+enum class TransitionKind { hmc, random_walk };
+enum class Precision { single, mixed, full };  // state / energies: float/float, float/double, double/double
+enum class Driver { fused, staged };
+
+struct ModelSpec {
+  ModelKind kind = ModelKind::plain;
+  int pseudo_samples = 1;
+  bool learned = true;            // inverse temperatures are part of the state
+  double fixed_beta = 0, low = 0, high = 1, g_exponent = 0;
+  double box = std::numeric_limits<double>::infinity();
+  bool dense_metric = false, dense_base = false;
+};
+
+struct EngineSpec {
+  ModelSpec model;
+  TransitionKind transition = TransitionKind::hmc;
+  Precision precision = Precision::mixed;
+  Driver driver = Driver::fused;
+  int pack_width = 0;             // 0: the machine's; tests ask for others. 1: the scalar reference
+  int threads = 1;
+  bool cuda = false;
+  bool covariance = false;
+  int draws = 0;                  // draws kept per launch; 0: none
+  std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual int dim() const = 0;
+  virtual int samples() const = 0;
+  virtual int rows() const = 0;          // of a position
+  virtual int cache_rows() const = 0;
+  virtual ParameterLayout layout() const = 0;
+  virtual MomentLayout moment_layout() const = 0;
+  int chains() const { return chains_; }
+
+  // All [row][chain].
+  virtual void set_parameter(int row, std::span<const double> per_chain) = 0;
+  virtual void set_position(std::span<const double> rows) = 0;
+  virtual std::vector<double> position() = 0;
+  virtual std::vector<double> gradient() = 0;
+  virtual std::vector<double> cache() = 0;
+  /// Gradient and energy at the present positions; call after set_position or set_parameter.
+  virtual void initialize() = 0;
+  virtual void advance(const LaunchSpec& spec) = 0;
+  /// Statistics (StatRow) and moments (MomentLayout) since the last call, which resets them.
+  virtual std::vector<double> take_stats() = 0;
+  virtual std::vector<double> take_moments() = 0;
+  /// Draws of the last launch: [draw][dim + kDrawExtraRows][padded chains].
+  virtual std::vector<float> draws() = 0;
+  int padded_chains() const { return (chains_ + kTile - 1) / kTile * kTile; }
+
+ protected:
+  explicit Engine(int chains) : chains_(chains) {}
+  int chains_;
+};
+
+template <class Density, class R, class E>
+std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec);
+template <class Density, class R, class E>
+std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec);
+
+}  // namespace lockstep

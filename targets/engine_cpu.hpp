@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The CPU back end of an engine, included by the generated instantiation of each density.
+#include "kernels/launch_cpu.hpp"
+#include "kernels/staged_cpu.hpp"
+#include "targets/engine_of.hpp"
+
+namespace lockstep {
+
+/// Widths other than the machine's are compiled where the tests ask for them (LOCKSTEP_ALL_WIDTHS).
+struct CpuBackend {
+  template <class T>
+  using vector = std::vector<T>;
+  explicit CpuBackend(const EngineSpec& spec)
+      : threads_(spec.threads), width_(spec.pack_width), driver_(spec.driver), transition_(spec.transition) {}
+
+  template <int D, int N>
+  static constexpr bool in_registers() { return false; }  // the rows live in the first-level cache anyway
+  template <class Model>
+  bool needs_work_rows(const Model&) const { return driver_ == Driver::staged; }
+  template <class Density>
+  void bind(Density&) {}
+  template <class T>
+  static T* data(std::vector<T>& v) { return v.data(); }
+  template <class T>
+  static std::vector<T> to_host(const std::vector<T>& v) { return v; }
+  template <class T>
+  static void from_host(std::vector<T>& v, std::vector<T>& host) { v.swap(host); }
+  template <class T>
+  static void fill(std::vector<T>& v, T value) { std::fill(v.begin(), v.end(), value); }
+
+  template <class R, class E, class Model>
+  void initialize(const Model& model, const BatchView<R, E>& b) const {
+    with_width<R, E>([&]<class L, class LE>() { initialize_cpu<L, LE>(model, b, false, threads_); });
+  }
+  template <class R, class E, class Model>
+  void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
+    with_width<R, E>([&]<class L, class LE>() {
+      if constexpr (Model::kDim == 0)  // make_engine_for gives random walks the general model
+        if (transition_ == TransitionKind::random_walk) return advance_cpu<RandomWalk, L, LE>(model, b, spec, threads_);
+      if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
+      advance_cpu<Hmc, L, LE>(model, b, spec, threads_);
+    });
+  }
+
+ private:
+  /// Calls f with the lane types of the width in use: 16 floats or 8 doubles to a register with AVX-512.
+  template <class R, class E, class F>
+  void with_width(F f) const {
+    constexpr int machine = HWY_MAX_BYTES / int(sizeof(R));
+#ifdef LOCKSTEP_ALL_WIDTHS
+    if (width_ == 1) return f.template operator()<R, E>();
+    if (width_ == 4) return f.template operator()<Pack<R, 4>, Pack<E, 4>>();
+    if (width_ == 8) return f.template operator()<Pack<R, 8>, Pack<E, 8>>();
+    if (width_ == 32) return f.template operator()<Pack<R, 32>, Pack<E, 32>>();
+#endif
+    f.template operator()<Pack<R, machine>, Pack<E, machine>>();
+  }
+  int threads_, width_;
+  Driver driver_;
+  TransitionKind transition_;
+};
+
+template <class Density, class R, class E>
+std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec) {
+  return make_engine_for<CpuBackend, R, E>(density, spec);
+}
+
+}  // namespace lockstep

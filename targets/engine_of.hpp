@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Engine for one model on one back end. A Backend gives memory (`vector<T>`), the copy of a density's arrays to it
+// (`bind`), and the launches (`initialize`, `advance`).
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "targets/engine.hpp"
+#include "targets/path.hpp"
+#include "targets/pseudo_extended.hpp"
+
+namespace lockstep {
+
+template <class Backend, class Model, class R, class E>
+class EngineOf : public Engine {
+ public:
+  EngineOf(Model model, const EngineSpec& spec)
+      : Engine(static_cast<int>(spec.chain.size())),
+        backend_(spec),
+        model_(std::move(model)),
+        moments_{model_.dim(), model_.density.quantities(), spec.covariance},
+        tiles_((chains_ + kTile - 1) / kTile) {
+    backend_.bind(model_.density);
+    auto rows = [&](int count) { return std::size_t(count) * tiles_ * kTile; };
+    position_.resize(rows(model_.rows()));
+    gradient_.resize(rows(model_.rows()));
+    cache_.resize(rows(model_.cache_rows()));
+    parameters_.resize(rows(model_.layout.rows()));
+    stats_.resize(rows(kStatRows));
+    accumulators_.resize(rows(moments_.rows()));
+    mode_.resize(rows(1), -1);
+    work_.resize(backend_.needs_work_rows(model_) ? rows(3 * model_.rows()) : 0);
+    work_energy_.resize(backend_.needs_work_rows(model_) ? rows(model_.rows() + model_.cache_rows()) : 0);
+    draws_.resize(rows(spec.draws * (model_.dim() + kDrawExtraRows)));
+    // Padding chains copy the last chain's key: they run, and are never read.
+    std::vector<std::uint32_t> chain = spec.chain, unit = spec.unit;
+    chain.resize(rows(1), chain.back());
+    unit.resize(rows(1), unit.back());
+    chain_.assign(chain.begin(), chain.end());
+    unit_.assign(unit.begin(), unit.end());
+  }
+
+  int dim() const override { return model_.dim(); }
+  int samples() const override { return model_.samples(); }
+  int rows() const override { return model_.rows(); }
+  int cache_rows() const override { return model_.cache_rows(); }
+  ParameterLayout layout() const override { return model_.layout; }
+  MomentLayout moment_layout() const override { return moments_; }
+
+  void set_parameter(int row, std::span<const double> per_chain) override {
+    put_rows(parameters_, model_.layout.rows(), row, 1, per_chain);
+  }
+  void set_position(std::span<const double> rows) override {
+    put_rows(position_, model_.rows(), 0, model_.rows(), rows);
+    Backend::fill(mode_, -1);
+  }
+  std::vector<double> position() override { return get_rows(position_, model_.rows()); }
+  std::vector<double> gradient() override { return get_rows(gradient_, model_.rows()); }
+  std::vector<double> cache() override { return get_rows(cache_, model_.cache_rows()); }
+
+  void initialize() override { backend_.template initialize<R, E>(model_, view()); }
+  void advance(const LaunchSpec& spec) override {
+    LaunchSpec s = spec;
+    s.covariance = moments_.covariance;
+    backend_.template advance<R, E>(model_, view(), s);
+  }
+  std::vector<double> take_stats() override { return take(stats_, kStatRows); }
+  std::vector<double> take_moments() override { return take(accumulators_, moments_.rows()); }
+  std::vector<float> draws() override { return Backend::to_host(draws_); }
+
+ private:
+  template <class T>
+  using Vector = typename Backend::template vector<T>;
+
+  BatchView<R, E> view() {
+    BatchView<R, E> v;
+    v.chains = chains_;
+    v.tiles = tiles_;
+    v.position = Backend::data(position_);
+    v.gradient = Backend::data(gradient_);
+    v.cache = Backend::data(cache_);
+    v.parameters = Backend::data(parameters_);
+    v.stats = Backend::data(stats_);
+    v.moments = Backend::data(accumulators_);
+    v.mode = Backend::data(mode_);
+    v.chain = Backend::data(chain_);
+    v.unit = Backend::data(unit_);
+    v.work = Backend::data(work_);
+    v.work_energy = Backend::data(work_energy_);
+    v.draws = draws_.empty() ? nullptr : Backend::data(draws_);
+    return v;
+  }
+
+  template <class T>
+  void put_rows(Vector<T>& to, int rows, int first, int count, std::span<const double> from) {
+    auto host = Backend::to_host(to);
+    for (int t = 0; t < tiles_; ++t)
+      for (int r = 0; r < count; ++r)
+        for (int i = 0; i < kTile; ++i) {
+          const int c = std::min(t * kTile + i, chains_ - 1);
+          host[(std::size_t(t) * rows + first + r) * kTile + i] = static_cast<T>(from[std::size_t(r) * chains_ + c]);
+        }
+    Backend::from_host(to, host);
+  }
+  template <class T>
+  std::vector<double> get_rows(const Vector<T>& from, int rows) const {
+    const auto host = Backend::to_host(from);
+    std::vector<double> out(std::size_t(rows) * chains_);
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < chains_; ++c)
+        out[std::size_t(r) * chains_ + c] = host[(std::size_t(c / kTile) * rows + r) * kTile + c % kTile];
+    return out;
+  }
+  std::vector<double> take(Vector<double>& v, int rows) {
+    auto out = get_rows<double>(v, rows);
+    Backend::fill(v, 0.0);
+    return out;
+  }
+
+  Backend backend_;
+  Model model_;
+  MomentLayout moments_;
+  int tiles_;
+  Vector<R> position_, gradient_, parameters_, work_;
+  Vector<E> cache_, work_energy_;
+  Vector<double> stats_, accumulators_;
+  Vector<int> mode_;
+  Vector<std::uint32_t> chain_, unit_;
+  Vector<float> draws_;
+};
+
+/// The model for a spec, with compile-time dimension D where the density lists its dimension as specialised.
+template <class Backend, class R, class E, int D, class Density>
+std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineSpec& spec) {
+  const ModelSpec& m = spec.model;
+  const ParameterLayout layout{density.dim, m.dense_metric, m.dense_base};
+  if (m.kind == ModelKind::pseudo_extended) {
+    auto make = [&]<int N>(std::integral_constant<int, N>) -> std::unique_ptr<Engine> {
+      using Model = PseudoExtended<Density, D, N>;
+      Model model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box};
+      return std::make_unique<EngineOf<Backend, Model, R, E>>(model, spec);
+    };
+    if constexpr (Backend::template in_registers<D, 2>())
+      if (m.pseudo_samples == 2 && m.learned) return make(std::integral_constant<int, 2>());
+    if constexpr (Backend::template in_registers<D, 5>())
+      if (m.pseudo_samples == 5 && m.learned) return make(std::integral_constant<int, 5>());
+    return make(std::integral_constant<int, 0>());
+  }
+  if (m.kind == ModelKind::path)
+    return std::make_unique<EngineOf<Backend, Path<Density, D, true>, R, E>>(Path<Density, D, true>{density, layout}, spec);
+  return std::make_unique<EngineOf<Backend, Path<Density, D, false>, R, E>>(Path<Density, D, false>{density, layout}, spec);
+}
+
+template <class Backend, class R, class E, class Density>
+std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec& spec) {
+  std::unique_ptr<Engine> engine;
+  const bool general = spec.model.dense_metric || spec.model.dense_base || spec.transition != TransitionKind::hmc;
+  [&]<int... D>(std::integer_sequence<int, D...>) {
+    auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
+      if (!engine && !general && density.dim == K) engine = make_engine_of_dim<Backend, R, E, K>(density, spec);
+    };
+    (try_dim(std::integral_constant<int, D>()), ...);
+  }(typename Density::SpecialisedDims());
+  return engine ? std::move(engine) : make_engine_of_dim<Backend, R, E, 0>(density, spec);
+}
+
+}  // namespace lockstep

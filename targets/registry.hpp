@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The targets by name. The host knows no target but through this interface; the list is targets/targets.list.
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "targets/engine.hpp"
+#include "targets/target.hpp"
+
+namespace lockstep {
+
+/// One target with its settings and data, ready to be sampled on any back end.
+class TargetInstance {
+ public:
+  virtual ~TargetInstance() = default;
+  virtual int dim() const = 0;
+  virtual const Truth& truth() const = 0;
+  virtual Tails tails() const = 0;
+  virtual const std::vector<std::string>& quantities() const = 0;
+  virtual bool can_draw() const = 0;
+  virtual void draw(ExactDraw& random, double* x) const = 0;
+  /// log density at x in the scalar reference, and its gradient where `gradient` is not null.
+  virtual double log_density(const double* x, double* gradient) const = 0;
+  virtual std::unique_ptr<Engine> engine(const EngineSpec& spec) const = 0;
+};
+
+struct TargetEntry {
+  TargetInfo (*info)();
+  std::unique_ptr<TargetInstance> (*make)(TargetInput&);
+};
+
+/// Every target, in the order of targets.list.
+const std::vector<TargetEntry>& target_registry();
+
+/// The entry of a name, or null.
+const TargetEntry* find_target(const std::string& name);
+
+/// A definition from a target header as an instance.
+template <class Definition>
+class TargetOf : public TargetInstance {
+ public:
+  using Density = typename Definition::Density;
+  explicit TargetOf(TargetInput& in) : built_(Definition::build(in)) {}
+
+  int dim() const override { return built_.density.dim; }
+  const Truth& truth() const override { return built_.truth; }
+  Tails tails() const override { return built_.tails; }
+  const std::vector<std::string>& quantities() const override { return built_.quantities; }
+  bool can_draw() const override { return static_cast<bool>(built_.draw); }
+  void draw(ExactDraw& random, double* x) const override { built_.draw(random, x); }
+  double log_density(const double* x, double* gradient) const override {
+    std::vector<double> position(x, x + dim()), g(dim());
+    const double l = built_.density.template log_density<0, double>(Rows<double>{position.data(), 1},
+                                                                    Rows<double>{g.data(), 1});
+    if (gradient != nullptr) std::copy(g.begin(), g.end(), gradient);
+    return l;
+  }
+  std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {
+    switch (spec.precision) {
+      case Precision::single: return make<float, float>(spec);
+      case Precision::mixed: return make<float, double>(spec);
+      default: return make<double, double>(spec);
+    }
+  }
+
+ private:
+  template <class R, class E>
+  std::unique_ptr<Engine> make(const EngineSpec& spec) const {
+#ifdef LOCKSTEP_CUDA
+    if (spec.cuda) return make_cuda_engine<Density, R, E>(built_.density, spec);
+#endif
+    return make_cpu_engine<Density, R, E>(built_.density, spec);
+  }
+  Built<Density> built_;
+};
+
+}  // namespace lockstep

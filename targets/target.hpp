@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What every target header builds on: its description, its settings and data as the host hands them over, and
+// what it gives back. No file or command-line code here: the host implements TargetInput.
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/elementary.hpp"
+#include "kernels/rows.hpp"
+
+namespace lockstep {
+
+inline constexpr double kPi = 3.14159265358979323846;
+
+struct TargetInfo {
+  std::string name, summary, formula;
+  std::vector<std::pair<std::string, std::string>> settings;  // key, meaning with its default
+  std::string data;    // format of --data; empty: none taken
+  std::string truth;
+};
+
+/// A dense array of numbers from a data file, row by row.
+struct DataArray {
+  std::vector<double> values;
+  std::vector<int> shape;
+};
+
+/// The user's settings and data, typed and checked; a wrong one throws a one-line error. Implemented by the host.
+class TargetInput {
+ public:
+  virtual ~TargetInput() = default;
+  virtual double number(const std::string& key, double standard, double low, double high) = 0;
+  virtual int integer(const std::string& key, int standard, int low, int high) = 0;
+  virtual std::string choice(const std::string& key, const std::string& standard,
+                             const std::vector<std::string>& allowed) = 0;
+  virtual bool has_data() = 0;
+  virtual bool has(const std::string& name) = 0;
+  virtual DataArray array(const std::string& name) = 0;  // finite numbers, rectangular
+  /// Throws the one-line error of a bad input.
+  [[noreturn]] virtual void fail(const std::string& message) = 0;
+};
+
+/// What is known exactly. NaN where nothing is. For reports and tests only: no adapter, base or gate reads it.
+struct Truth {
+  std::vector<double> mean, covariance;
+  double log_z = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> quantities;  // the target's own, in the order of their names
+  double second_moment(int i) const { return covariance[i * mean.size() + i] + mean[i] * mean[i]; }
+};
+
+/// Uniform and normal draws for exact sampling of a target on the host.
+class ExactDraw {
+ public:
+  explicit ExactDraw(std::uint64_t seed) : engine_(seed) {}
+  double uniform() { return std::uniform_real_distribution<double>()(engine_); }
+  double normal() { return std::normal_distribution<double>()(engine_); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// Owns parameter arrays in both precisions; addresses stay put.
+class ParameterPool {
+ public:
+  ParameterArray add(std::vector<double> values) {
+    doubles_.push_back(std::move(values));
+    floats_.emplace_back(doubles_.back().begin(), doubles_.back().end());
+    return {floats_.back().data(), doubles_.back().data()};
+  }
+
+ private:
+  std::deque<std::vector<double>> doubles_;
+  std::deque<std::vector<float>> floats_;
+};
+
+/// How the density falls off, for the propriety check of pure tempering.
+enum class Tails { gaussian, heavy };
+
+/// What a density without modes or expectations of its own inherits.
+struct DensityDefaults {
+  using SpecialisedDims = std::integer_sequence<int>;  // dimensions compiled apart, for speed
+  /// Number of the target's own expectations, and each one's integrand at x through put(index, value).
+  LOCKSTEP_FN int quantities() const { return 0; }
+  template <int D, class L, class X, class Put>
+  LOCKSTEP_FN void quantity(const X&, Put&&) const {}
+  /// The mode x belongs to, as a lane value.
+  template <int D, class L, class X>
+  LOCKSTEP_FN L mode(const X&) const {
+    return L(0);
+  }
+};
+
+/// A density with all that belongs to it.
+template <class Density>
+struct Built {
+  Density density;
+  ParameterPool pool;
+  Truth truth;
+  Tails tails = Tails::gaussian;
+  std::vector<std::string> quantities;                 // names of the target's own expectations
+  std::function<void(ExactDraw&, double*)> draw;       // an exact draw, where there is one
+  explicit Built(int dim) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    truth.mean.assign(dim, nan);
+    truth.covariance.assign(std::size_t(dim) * dim, 0.0);
+  }
+};
+
+}  // namespace lockstep
