@@ -70,7 +70,10 @@ def rmse(squares):
 
 
 def published_rmse(results, setting, label, quantities):
-    """sqrt(sd^2 + (mean - truth)^2) of the printed mean and sd, root mean square over quantities; None if incomplete."""
+    """sqrt(sd^2 + (mean - truth)^2) of the printed mean and sd, root mean square over the quantities.
+
+    None unless all of them were published and have a truth.
+    """
     squares = []
     for quantity in quantities:
         truth = results.truth[label].get(quantity, math.nan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Panels made from stored draws: scatter, trace, density and the histogram of beta. Same interface as panels.py."""
+"""Panels made from stored draws: scatter, trace and density. Same interface as panels.py."""
 import math
 
 import numpy as np
@@ -8,8 +8,6 @@ from matplotlib.ticker import MaxNLocator
 
 import style
 from modes import Modes
-from panels import legend_row, log_axis
-from read import PlotError
 
 MAX_POINTS = 10000  # per scatter, as many as a reader can tell apart at this size
 HPD_MASSES = (0.5, 0.9, 0.99)
@@ -31,7 +29,8 @@ class DrawPanel:
             if draws is None:
                 continue
             if draws.x.shape[2] < self.num_dims:
-                context.note(f"\"{label}\" is left out of {self.kind}: its draws have {draws.x.shape[2]} dimension")
+                context.note(f"\"{label}\" is left out of {self.kind}: its draws have {draws.x.shape[2]} "
+                             f"dimension(s), {self.num_dims} needed")
                 continue
             self.draws[label] = draws
             contours = context.contours(label)
@@ -113,15 +112,16 @@ class PlanePanel(DrawPanel):
                 grid = self.contours.get(label)
                 x = self.draws[label].x[:, :, self.dims].reshape(-1, 2)
                 low, high = np.percentile(x, [0.1, 99.9], axis=0)
-                margin = 0.05 * (high - low)
+                low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
                 boxes.append((grid.x[0], grid.x[-1], grid.y[0], grid.y[-1]) if grid else
-                             (low[0] - margin[0], high[0] + margin[0], low[1] - margin[1], high[1] + margin[1]))
+                             (low[0], high[0], low[1], high[1]))
             if boxes:
                 left, right, bottom, top = zip(*boxes)
                 limits[group] = min(left), max(right), min(bottom), max(top)
         return limits
 
     def frame(self, ax, limits):
+        ax.set_rasterization_zorder(0)  # ten thousand points and fine contours are no good as vectors
         ax.set_xlim(limits[0], limits[1])
         ax.set_ylim(limits[2], limits[3])
         ax.set_aspect("equal" if self.context.study.plot.get("equal_aspect", True) else "auto")
@@ -135,8 +135,10 @@ class PlanePanel(DrawPanel):
             return
         levels = highest_density_levels(grid.log_density)
         z = np.maximum(grid.log_density, levels[0] - 50)  # -inf would break the interpolation
-        ax.contourf(grid.x, grid.y, z, levels=[*levels, max(z.max(), levels[-1]) + 1], colors=style.CONTOUR_FILL)
-        ax.contour(grid.x, grid.y, z, levels=levels, colors=style.CONTOUR_LINE, linewidths=0.7)
+        top = max(z.max(), levels[-1]) + 1
+        ax.contourf(grid.x, grid.y, z, levels=[*levels, top], colors=style.CONTOUR_FILL, zorder=-5)
+        ax.contour(grid.x, grid.y, z, levels=levels, colors=style.CONTOUR_LINE, linewidths=0.7,
+                   zorder=-4)
 
     def mode_note(self, label, x):
         """`3 of 20 modes`, when the study asks for it with count_modes = true."""
@@ -144,7 +146,8 @@ class PlanePanel(DrawPanel):
             return ""
         grid = self.contours[label]
         modes = Modes(grid.log_density)
-        visited = modes.visited(np.searchsorted(midpoints(grid.y), x[:, 1]), np.searchsorted(midpoints(grid.x), x[:, 0]))
+        visited = modes.visited(np.searchsorted(midpoints(grid.y), x[:, 1]),
+                                np.searchsorted(midpoints(grid.x), x[:, 0]))
         return f"{visited} of {modes.count} modes"
 
 
@@ -155,8 +158,8 @@ class ScatterPanel(PlanePanel):
         x = self.first_replicate(label)[:, :, self.dims].reshape(-1, 2)
         shown = x[np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).astype(int)]
         self.draw_regions(ax, label)
-        ax.scatter(shown[:, 0], shown[:, 1], s=5, color=self.context.look.color_of(label), alpha=0.45, linewidths=0,
-                   rasterized=True, zorder=3)
+        ax.scatter(shown[:, 0], shown[:, 1], s=5, color=self.context.look.color_of(label), alpha=0.45,
+                   linewidths=0, zorder=-3)
         self.title(ax, label, self.mode_note(label, x))
 
 
@@ -169,8 +172,8 @@ class TracePanel(PlanePanel):
         x = self.first_replicate(label)[0, :num_draws][:, self.dims]
         self.draw_regions(ax, label)
         color = self.context.look.color_of(label)
-        ax.plot(x[:, 0], x[:, 1], color=color, linewidth=0.5, alpha=0.55, rasterized=True, zorder=3)
-        ax.scatter(x[:, 0], x[:, 1], s=4, color=color, linewidths=0, rasterized=True, zorder=4)
+        ax.plot(x[:, 0], x[:, 1], color=color, linewidth=0.5, alpha=0.55, zorder=-3)
+        ax.scatter(x[:, 0], x[:, 1], s=4, color=color, linewidths=0, zorder=-2)
         self.title(ax, label, self.mode_note(label, x))
         self.num_drawn = len(x)
 
@@ -227,63 +230,8 @@ class DensityPanel(DrawPanel):
             if not row[0].get_ylabel():
                 row[0].set_ylabel("density")
         if self.contours:
-            axes[0, 0].legend([Line2D([], [], color=style.INK, linewidth=1.8)], ["target density"], loc="lower right",
-                              bbox_to_anchor=(1, 1), borderaxespad=0.1)
-
-
-class BetaPanel:
-    """Histograms of the inverse temperatures of all pseudo-samples, one facet per group, one line per label."""
-
-    kind = "beta"
-
-    def __init__(self, context):
-        self.context = context
-
-    def prepare(self):
-        self.beta = {}
-        for label in self.context.labels:
-            draws = self.context.draws(label)
-            if draws is not None and draws.beta is not None and len(draws.beta):
-                if draws.beta.min() < 0 or draws.beta.max() > 1:
-                    raise PlotError(f"the draws of \"{label}\" hold a beta outside [0, 1] (it is an inverse "
-                                    "temperature). Run that setting again.")
-                if np.ptp(draws.beta) > 0:  # a fixed beta has no histogram
-                    self.beta[label] = draws.beta
-        return None if self.beta else "no draws file holds a beta that varies (group weighted)"
-
-    def height(self):
-        return 3.3
-
-    def draw(self, figure):
-        look = self.context.look
-        groups = [group for group in look.groups if look.members(group, list(self.beta))]
-        names = [name for name in look.names if any(look.name_of[label] == name for label in self.beta)]
-        handles = [Line2D([], [], color=look.color[name], linewidth=2.4) for name in names]
-        axes = legend_row(figure, handles, names, len(groups), self.height())
-        for ax, group in zip(axes, groups):
-            labels = look.members(group, list(self.beta))
-            log, edges = self.bins(labels)
-            for label in labels:
-                beta = np.maximum(self.beta[label], edges[0])
-                shares = 100 * np.histogram(beta, bins=edges)[0] / len(beta)
-                ax.stairs(shares, edges, baseline=None, color=look.color_of(label), linewidth=2.2)
-            if log:
-                ax.set_xscale("log")
-                log_axis(ax.xaxis)
-            ax.set_xlim(edges[0], edges[-1])
-            ax.set_ylim(bottom=0)
-            ax.set_xlabel("β of the pseudo-samples" + (" (log scale)" if log else ""))
-            ax.set_title(look.heading(group), loc="left", fontweight="bold")
-            ax.grid(True, axis="y")
-        axes[0].set_ylabel("% of pseudo-samples per bin")
-        figure.supxlabel("β = 1 is the target; the smaller β, the flatter the density a pseudo-sample explores.",
-                         fontsize=9, color="#555555", x=0.01, ha="left")
-
-    def bins(self, labels):
-        """(log?, edges). Where most of beta is small, a linear axis would show one spike and nothing else."""
-        pooled = np.concatenate([self.beta[label] for label in labels])
-        log = np.percentile(pooled, 30) < 0.05
-        return log, np.geomspace(max(np.percentile(pooled, 0.1), 1e-6), 1, 31) if log else np.linspace(0, 1, 31)
+            axes[0, 0].legend([Line2D([], [], color=style.INK, linewidth=1.8)], ["target density"],
+                              loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
 
 
 def highest_density_levels(log_density):

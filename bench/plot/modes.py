@@ -9,8 +9,8 @@ REACH = 10.0  # nats below its peak at which a draw still counts as having visit
 class Modes:
     """Basins of the grid's modes, found by flooding it from the top.
 
-    Cells are added in order of falling density. A cell without a higher neighbour starts a basin; where two basins
-    meet, the lower one is merged into the higher if it rises less than PROMINENCE above the meeting point.
+    Cells are added in order of falling density. A cell without a higher neighbour starts a basin; where two
+    basins meet, the lower one joins the higher if it rises less than PROMINENCE above the meeting point.
     """
 
     def __init__(self, log_density, floor=30.0):
@@ -43,4 +43,5 @@ class Modes:
         """The number of modes with a draw in their basin, no more than REACH below the peak."""
         basins = self.basin[rows, columns]
         heights = self.log_density[rows, columns]
-        return len({self.root(b) for b, h in zip(basins, heights) if b >= 0 and h > self.peak[self.root(b)] - REACH})
+        found = ((self.root(basin), height) for basin, height in zip(basins, heights) if basin >= 0)
+        return len({basin for basin, height in found if height > self.peak[basin] - REACH})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Panels made from results.csv and timings.csv: errors as bars, and error against cost.
 
-Every panel is a class with `prepare` (None, or the reason why it cannot be drawn), `height` (inches, once prepared)
-and `draw(figure)`.
+Every panel is a class with `prepare` (None, or the reason why it cannot be drawn), `height` (inches, once
+prepared) and `draw(figure)`.
 """
 import math
 
@@ -28,15 +28,16 @@ def log_axis(axis):
 
 def legend_row(figure, handles, labels, num_columns, plot_height):
     """A thin row with the legend above a row of axes; returns the axes of the lower row."""
-    lines = 1
-    while lines < len(handles) and legend_inches(labels, math.ceil(len(handles) / lines)) > style.WIDTH_INCHES - 1:
+    lines, room = 1, style.WIDTH_INCHES - 1
+    while lines < len(handles) and legend_inches(labels, math.ceil(len(handles) / lines)) > room:
         lines += 1
     legend_height = 0.08 + 0.23 * lines
-    grid = figure.add_gridspec(2, num_columns, height_ratios=[legend_height, max(plot_height - legend_height, 1)])
+    ratios = [legend_height, max(plot_height - legend_height, 1)]
+    grid = figure.add_gridspec(2, num_columns, height_ratios=ratios)
     legend_axes = figure.add_subplot(grid[0, :])
     legend_axes.axis("off")
-    legend_axes.legend(handles, labels, loc="center left", ncol=math.ceil(len(handles) / lines), borderaxespad=0,
-                       handlelength=1.4, handletextpad=0.5, columnspacing=1.5)
+    legend_axes.legend(handles, labels, loc="center left", ncol=math.ceil(len(handles) / lines),
+                       borderaxespad=0, handlelength=1.4, handletextpad=0.5, columnspacing=1.5)
     return [figure.add_subplot(grid[1, column]) for column in range(num_columns)]
 
 
@@ -46,7 +47,7 @@ def legend_inches(labels, num_columns):
 
 
 class RmsePanel:
-    """Bars of RMSE, one facet per group, one cluster per quantity, one colour per label; published values on top."""
+    """Bars of RMSE: a facet per group, a cluster per quantity, a colour per label; published values too."""
 
     def __init__(self, context):
         self.context = context
@@ -101,7 +102,9 @@ class RmsePanel:
             else:
                 ax.tick_params(axis="y", labelleft=False)
         replicates = max(len(v) for table in context.results.estimate.values() for v in table.values())
-        note = f"Over {replicates} replicates; whiskers: one bootstrap standard error." if replicates > 1 else ""
+        note = ""
+        if replicates > 1:
+            note = f"Over {replicates} replicates; whiskers: one bootstrap standard error."
         if context.results.failed:
             note += f" {context.results.failed} rows without a finite estimate are left out."
         if note:
@@ -120,8 +123,8 @@ class RmsePanel:
                 # Bars of a log axis need some foot; it lies below the axis' lower limit.
                 ax.bar(center, value, width=0.9 * width, color=look.color_of(label), bottom=0, log=True)
                 if high > low:
-                    ax.errorbar(center, value, yerr=[[value - low], [high - value]], color=style.INK, elinewidth=1.1,
-                                capsize=min(3, 12 * width), capthick=1.1)
+                    ax.errorbar(center, value, yerr=[[value - low], [high - value]], color=style.INK,
+                                elinewidth=1.1, capsize=min(3, 12 * width), capthick=1.1)
                 if (label, column.name) in marks:
                     ax.add_line(published_mark([center], [marks[label, column.name]]))
         names = [readable(column.name) for column in self.columns]
@@ -138,12 +141,12 @@ def readable(quantity):
 
 
 def published_mark(x, y):
-    return Line2D(x, y, linestyle="none", marker="D", markersize=6, markerfacecolor="white", markeredgecolor="black",
-                  markeredgewidth=1.3, zorder=5)
+    return Line2D(x, y, linestyle="none", marker="D", markersize=6, markerfacecolor="white",
+                  markeredgecolor="black", markeredgewidth=1.3, zorder=5)
 
 
 class CostPanel:
-    """MSE x seconds (or gradients) against the number of pseudo-samples: one facet per vector, one line per group."""
+    """MSE x seconds (or gradients) against the number of pseudo-samples: facet per vector, line per group."""
 
     COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00")
     MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -156,7 +159,7 @@ class CostPanel:
         self.unit = str(context.study.plot.get("cost", "seconds"))
         if self.unit == "seconds":
             if context.timings is None:
-                return "timings.csv is missing (cost is measured in seconds; `cost = \"gradients\"` needs no timings)"
+                return "timings.csv is missing (seconds come from it; `cost = \"gradients\"` does without)"
             costs = {label: context.timings[label] / self.num_replicates(label)
                      for label in context.labels if label in context.timings}
         else:
@@ -190,7 +193,7 @@ class CostPanel:
         return (setting.pseudo_samples if setting else style.pseudo_samples_in(label)) or 1
 
     def line_of(self, label):
-        """Labels without N are the point N = 1 of every family's line in their group if there is one family."""
+        """A label without N is the point N = 1 of its group's line, where the group has just one line."""
         look = self.context.look
         group = look.group_of[label]
         families = {style.family(look.name_of[other]) for other in look.members(group, self.context.labels)
@@ -207,7 +210,7 @@ class CostPanel:
         look = self.context.look
         keys = list(dict.fromkeys(key for table in self.lines.values() for key in table))
         several = len({family for _, family in keys}) > 1
-        texts = [" ".join(part for part in (look.heading(group), name if several or not group else "") if part)
+        texts = [" ".join(filter(None, (look.heading(group), name if several or not group else "")))
                  for group, name in keys]
         marks = [{"color": self.COLORS[i % 6], "marker": self.MARKERS[i % 6]} for i in range(len(keys))]
         handles = [Line2D([], [], linewidth=2, markersize=7, **mark) for mark in marks]
@@ -232,8 +235,8 @@ class CostPanel:
 
     def draw_line(self, ax, points, mark):
         n, value, low, high = (np.array(column, dtype=float) for column in zip(*points))
-        ax.errorbar(n, value, yerr=[value - low, high - value], linewidth=2, markersize=7, elinewidth=1.2, capsize=3,
-                    **mark)
+        ax.errorbar(n, value, yerr=[value - low, high - value], linewidth=2, markersize=7, elinewidth=1.2,
+                    capsize=3, **mark)
         best = int(np.argmin(value))
-        ax.plot(n[best], value[best], marker="o", markersize=15, markerfacecolor="none", markeredgecolor=style.INK,
-                markeredgewidth=1.4, linestyle="none")
+        ax.plot(n[best], value[best], marker="o", markersize=15, markerfacecolor="none",
+                markeredgecolor=style.INK, markeredgewidth=1.4, linestyle="none")

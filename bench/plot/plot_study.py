@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the picture of a study: RESULTS_DIR/<study name>.png and .svg from results.csv and, where they are there,
-timings.csv, draws/*.nc and contours/*.json. What to draw stands in the study file's [plot] table:
+"""Draws the picture of a study: RESULTS_DIR/<study name>.png and .svg.
+
+Made from results.csv and, where they are there, timings.csv, draws/*.nc and contours/*.json. What to draw
+stands in the study file's [plot] table:
 
     [plot]
     kind = "rmse"                            # or panels = ["rmse", "scatter", "beta"], one below the other
@@ -11,7 +13,7 @@ timings.csv, draws/*.nc and contours/*.json. What to draw stands in the study fi
     groups = { a = "Equal weights" }         # first word of the labels -> heading
     split = true                             # rmse: a bar per entry, however long the vector
     cost = "gradients"                       # cost: unit, else "seconds"
-    count_modes = true                       # scatter, trace: say how many of the grid's modes the draws visit
+    count_modes = true                       # scatter, trace: how many of the grid's modes the draws visit
     columns = 5                              # scatter, trace, density: axes in a row
     dims = [0, 1]                            # scatter, trace: the two coordinates
     equal_aspect = false                     # scatter, trace: let the plane stretch
@@ -31,13 +33,16 @@ import style
 style.apply()
 
 import matplotlib.pyplot as plt  # noqa: E402  (after the style)
+import numpy as np  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
 
+import beta_panel  # noqa: E402
 import draw_panels  # noqa: E402
 import panels  # noqa: E402
 import read  # noqa: E402
 
 KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
-         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": draw_panels.BetaPanel}
+         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": beta_panel.BetaPanel}
 
 
 class Context:
@@ -109,14 +114,33 @@ def draw_study(results_dir, study_file):
     parts = figure.subfigures(len(drawn), 1, squeeze=False, height_ratios=heights)[:, 0]
     for panel, part in zip(drawn, parts):
         panel.draw(part)
-    paths = [write(figure, Path(results_dir) / f"{study.name}.{form}", form, study.title) for form in ("png", "svg")]
+    freeze_layout(figure, parts)
+    paths = [write(figure, Path(results_dir) / f"{study.name}.{form}", form, study.title)
+             for form in ("png", "svg")]
     plt.close(figure)
     return paths
 
 
+def freeze_layout(figure, parts):
+    """Computes the layout once and rounds it.
+
+    The solver behind it adds in an order that changes between runs, and the last bits of a position would change
+    the picture's bytes.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in parts:
+        box = part.bbox_relative
+        box.p0, box.p1 = np.round(box.p0, 5), np.round(box.p1, 5)
+    for ax in figure.findobj(Axes):
+        ax.set_position(np.round(ax.get_position(original=True).bounds, 5))
+    for text in [text for part in [figure, *parts] for text in part.texts]:
+        text.set_position(np.round(text.get_position(), 5))
+
+
 def write(figure, path, form, title):
-    """To a temporary name, then renamed; no dates and no versions inside, so that equal input gives equal bytes."""
-    metadata = {"Title": title, "Software": None} if form == "png" else {"Title": title, "Date": None, "Creator": None}
+    """To a temporary name, then renamed; no date, no version inside: equal input gives equal bytes."""
+    metadata = {"Title": title, **({"Software": None} if form == "png" else {"Date": None, "Creator": None})}
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         figure.savefig(temporary, format=form, dpi=style.DPI, metadata=metadata)
@@ -130,10 +154,12 @@ def write(figure, path, form, title):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Draw the picture of a study.")
-    parser.add_argument("results_dir", nargs="?", metavar="RESULTS_DIR", help="the folder that `lockstep study` wrote")
-    parser.add_argument("--study", metavar="FILE.toml", help="the study file; its [plot] table says what to draw")
-    parser.add_argument("--self-check", action="store_true", help="draw every kind from made-up results, in a "
-                        "temporary folder")
+    parser.add_argument("results_dir", nargs="?", metavar="RESULTS_DIR",
+                        help="the folder that `lockstep study` wrote")
+    parser.add_argument("--study", metavar="FILE.toml",
+                        help="the study file; its [plot] table says what to draw")
+    parser.add_argument("--self-check", action="store_true",
+                        help="draw every kind from made-up results, in a temporary folder")
     options = parser.parse_args(arguments)
     if options.self_check:
         import self_check

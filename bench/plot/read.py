@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads what a study left behind: the study file, results.csv, timings.csv, draws and contours.
 
-Bad input raises PlotError with one line (`what is wrong (why it matters). what to do`); a missing optional file is
-None, and the caller says so.
+Bad input raises PlotError with one line (`what is wrong (why it matters). what to do`); a missing optional
+file is None, and the caller says so.
 """
 import csv
+import difflib
 import json
 import math
 import re
@@ -46,7 +47,7 @@ class Study:
 
 @dataclass
 class Results:
-    """results.csv: estimate[label][quantity] is an array over replicates, truth[label][quantity] a number or NaN."""
+    """results.csv; estimate[label][quantity] is an array over replicates, truth likewise a number or NaN."""
 
     labels: list
     quantities: list
@@ -58,7 +59,7 @@ class Results:
 
 @dataclass
 class Draws:
-    """x: (chain, draw, dim), unweighted; beta: the inverse temperatures of all pseudo-samples, flat, or None."""
+    """x: (chain, draw, dim), unweighted; beta: inverse temperatures of all pseudo-samples, flat, or None."""
 
     x: np.ndarray
     beta: np.ndarray | None
@@ -71,6 +72,35 @@ class Contours:
     x: np.ndarray
     y: np.ndarray | None
     log_density: np.ndarray
+
+
+PLOT_KEYS = {"kind": str, "panels": list, "title": str, "quantities": list, "labels": list, "groups": dict,
+             "split": bool, "cost": str, "count_modes": bool, "columns": int, "dims": list,
+             "equal_aspect": bool, "trace_draws": int}
+
+
+def check_plot(plot, path):
+    """Refuses what a picture would silently ignore or stumble over."""
+    if not isinstance(plot, dict):
+        raise PlotError(f"{path}: plot is not a table (it says what to draw). Write [plot].")
+    for key, value in plot.items():
+        if key not in PLOT_KEYS:
+            near = difflib.get_close_matches(key, PLOT_KEYS, n=1)
+            hint = f"Did you mean \"{near[0]}\"?" if near else f"Use one of {', '.join(PLOT_KEYS)}."
+            raise PlotError(f"{path}: [plot] has an unknown key \"{key}\" (it would have no effect). {hint}")
+        if type(value) is not PLOT_KEYS[key]:
+            raise PlotError(f"{path}: [plot] {key} is {value!r} ({PLOT_KEYS[key].__name__} is needed). "
+                            "Correct it.")
+    if plot.get("cost", "seconds") not in ("seconds", "gradients"):
+        raise PlotError(f"{path}: [plot] cost is \"{plot['cost']}\" (there is no such unit). "
+                        "Use \"seconds\" or \"gradients\".")
+    dims = plot.get("dims", [0, 1])
+    if len(dims) != 2 or any(type(dim) is not int or dim < 0 for dim in dims):
+        raise PlotError(f"{path}: [plot] dims is {dims} (two coordinates span the plane). "
+                        "Write dims = [0, 1].")
+    if plot.get("columns", 1) < 1 or plot.get("trace_draws", 2) < 2:
+        raise PlotError(f"{path}: [plot] columns or trace_draws is too small (nothing would show). "
+                        "Use at least 1 and 2.")
 
 
 def file_key(label):
@@ -96,14 +126,15 @@ def read_toml(path):
 
 def read_setting(table, path):
     if not isinstance(table, dict) or not isinstance(table.get("label"), str):
-        raise PlotError(f"{path}: a [[setting]] has no label (it names the rows of results.csv). Add label = \"...\".")
+        raise PlotError(f"{path}: a [[setting]] has no label (it names the rows of results.csv). "
+                        "Add label = \"...\".")
     label = table["label"]
     published = {}
     for quantity, pair in table.get("published", {}).items():
         numbers = isinstance(pair, list) and len(pair) == 2 and all(type(v) in (int, float) for v in pair)
         if not numbers or pair[1] < 0:
-            raise PlotError(f"{path}: published \"{quantity}\" of \"{label}\" is not [mean, sd] (its RMSE needs both). "
-                            f"Write \"{quantity}\" = [mean, sd].")
+            raise PlotError(f"{path}: published \"{quantity}\" of \"{label}\" is not [mean, sd] (its RMSE "
+                            f"needs both). Write \"{quantity}\" = [mean, sd].")
         published[quantity] = (float(pair[0]), float(pair[1]))
     sampler_settings = table.get("sampler_settings", {})
     return Setting(label=label, target=str(table.get("target", "")),
@@ -121,10 +152,15 @@ def read_study(path, results_dir):
     table = read_toml(path)
     name = str(table.get("name", Path(path).stem))
     if not re.fullmatch(r"[\w][\w .+-]*", name):
-        raise PlotError(f"{path}: the study's name \"{name}\" cannot name a file (the picture is called after it). "
-                        "Use letters, digits, '-', '_' and '.'.")
+        raise PlotError(f"{path}: the study's name \"{name}\" cannot name a file (the picture is called "
+                        "after it). Use letters, digits, '-', '_' and '.'.")
     plot = table.get("plot", {})
-    settings = [read_setting(entry, path) for entry in table.get("setting", [])]
+    check_plot(plot, path)
+    try:
+        settings = [read_setting(entry, path) for entry in table.get("setting", [])]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise PlotError(f"{path}: a [[setting]] holds a value of the wrong kind ({error}). "
+                        "Correct it.") from None
     return Study(name=name, title=str(plot.get("title", table.get("title", name))),
                  quantities=list(plot.get("quantities", table.get("quantities", []))), plot=plot,
                  settings={setting.label: setting for setting in settings})
@@ -141,9 +177,11 @@ def read_rows(path, columns):
                                 "Run the study again, or restore the file.")
             rows = [(reader.line_num, row) for row in reader]
     except OSError as error:
-        raise PlotError(f"cannot read {path} ({error.strerror}). Give the folder that `lockstep study` wrote.") from None
+        raise PlotError(f"cannot read {path} ({error.strerror}). "
+                        "Give the folder that `lockstep study` wrote.") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise PlotError(f"{path} is not a CSV text ({error}). Run the study again, or restore the file.") from None
+        raise PlotError(f"{path} is not a CSV text ({error}). "
+                        "Run the study again, or restore the file.") from None
     if not rows:
         raise PlotError(f"{path} has no rows (there is nothing to draw). Run the study again.")
     for line, row in rows:
@@ -170,8 +208,8 @@ def read_results(path):
         label, quantity = row["label"], row["quantity"]
         key = (label, row["replicate"], quantity)
         if key in seen:
-            raise PlotError(f"{path}, line {line}: \"{label}\", replicate {row['replicate']}, {quantity} comes twice "
-                            "(RMSEs would count it double). Run the study again, or restore the file.")
+            raise PlotError(f"{path}, line {line}: \"{label}\", replicate {row['replicate']}, {quantity} "
+                            "comes twice (RMSEs would count it double). Run the study again.")
         seen.add(key)
         if label not in estimate:
             labels.append(label)
@@ -185,7 +223,7 @@ def read_results(path):
         gradients[label].append(number(row["gradients"], path, line, "gradients", empty=math.nan))
     arrays = {}
     for label, table in estimate.items():
-        # One place per replicate in every quantity, NaN where it failed, so that replicates can be resampled whole.
+        # One place per replicate in every quantity, NaN where it failed: replicates are resampled whole.
         replicates = list(dict.fromkeys(replicate for values in table.values() for replicate in values))
         arrays[label] = {quantity: np.array([values.get(replicate, math.nan) for replicate in replicates])
                          for quantity, values in table.items()}
@@ -224,7 +262,10 @@ def read_draws(path):
 
 
 def read_contours(folder, setting):
-    """The target's log density: the label's own file, else the target's and scenario's, else the target's; or None."""
+    """The log density of a setting's target, or None.
+
+    Looked for under the label's name, then TARGET_SCENARIO, then TARGET.
+    """
     names = [file_key(setting.label), f"{setting.target}_{setting.scenario}", setting.target]
     path = next((path for name in names if name and (path := Path(folder) / f"{name}.json").exists()), None)
     if path is None:
@@ -235,9 +276,10 @@ def read_contours(folder, setting):
         y = np.array(table["y"], dtype=float) if "y" in table else None
         log_density = np.array(table["log_density"], dtype=float)  # null becomes NaN
     except (ValueError, KeyError, TypeError) as error:
-        raise PlotError(f"{path} is not a contour file ({error!r}). Write x, optionally y, and log_density.") from None
+        raise PlotError(f"{path} is not a contour file ({error!r}). "
+                        "Write x, optionally y, and log_density.") from None
     shape = (len(x),) if y is None else (len(y), len(x))
     if log_density.shape != shape or min(shape) < 3:
-        raise PlotError(f"{path}: log_density has shape {log_density.shape}, the grid {shape} (they must agree). "
-                        "Write one row per y and one column per x, three at least.")
+        raise PlotError(f"{path}: log_density has shape {log_density.shape}, the grid {shape} (they must "
+                        "agree). Write one row per y and one column per x, three at least.")
     return Contours(x, y, np.where(np.isnan(log_density), -np.inf, log_density))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One look for every picture: sizes, fonts, colours that colour-blind readers can tell apart, groups of labels."""
+"""One look for every picture: sizes, fonts, colours safe for the colour-blind, groups of labels."""
 import re
 
 import matplotlib
@@ -10,23 +10,25 @@ from read import pseudo_samples_in
 WIDTH_INCHES, DPI = 10.667, 150  # 1600 pixels wide
 INK, GRID, CONTOUR_FILL, CONTOUR_LINE = "#222222", "#d5d5d5", ("#e9e9e9", "#d6d6d6", "#bdbdbd"), "#6f6f6f"
 
-# Okabe and Ito's palette. Single settings take the warm colours; a family over N takes one hue from light to dark,
-# so that the eye reads the order of N before it reads the legend.
+# Okabe and Ito's palette. Single settings take the warm colours; a family over N takes one hue from light to
+# dark, so that the eye reads the order of N before it reads the legend.
 SINGLE_HUES = ("#d55e00", "#e69f00", "#cc79a7", "#8c6d31", "#666666", "#000000")
-FAMILY_HUES = (("#a6d3f2", "#08306b"), ("#8fdcc3", "#00402e"), ("#e3bfd6", "#5e2148"), ("#dcd28a", "#5c4a00"))
+FAMILY_HUES = (("#93c8ee", "#08306b"), ("#8fdcc3", "#00402e"), ("#e3bfd6", "#5e2148"), ("#dcd28a", "#5c4a00"))
 
 
 def apply():
-    """Sets matplotlib up; nothing of the user's own configuration remains, so that equal input gives equal bytes."""
+    """Sets matplotlib up, without the user's own configuration, so that equal input gives equal bytes."""
     matplotlib.use("Agg")
     matplotlib.rcdefaults()
     matplotlib.rcParams.update({
         "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10,
         "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "figure.dpi": DPI,
-        "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": "#888888",
+        "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
+        "axes.edgecolor": "#888888",
         "axes.spines.top": False, "axes.spines.right": False, "axes.grid": False, "grid.color": GRID,
         "grid.linewidth": 0.7, "axes.axisbelow": True, "legend.frameon": False,
-        "svg.hashsalt": "lockstep", "svg.fonttype": "path", "path.simplify": True, "contour.negative_linestyle": "solid",
+        "svg.hashsalt": "lockstep", "svg.fonttype": "path", "path.simplify": True,
+        "contour.negative_linestyle": "solid",
     })
 
 
@@ -37,14 +39,15 @@ def blend(light, dark, share):
 class Labels:
     """Groups and colours of a study's labels.
 
-    A label is `GROUP NAME`: the first word names the group (a scenario, a system) when every label has at least two
-    words and every first word occurs twice. `[plot] groups = { a = "Scenario a" }` says it outright, with headings.
+    A label is `GROUP NAME`: the first word names the group (a scenario, a system) when every label has at
+    least two words and every first word occurs twice. `[plot] groups = { a = "Scenario a" }` says so and
+    gives headings.
     """
 
     def __init__(self, labels, headings):
         self.headings = dict(headings)
         first_words = [label.split(" ", 1)[0] for label in labels]
-        automatic = all(" " in label for label in labels) and all(first_words.count(word) > 1 for word in first_words)
+        automatic = all(" " in label for label in labels) and min(map(first_words.count, first_words)) > 1
         self.groups, self.group_of, self.name_of = [], {}, {}
         for label, word in zip(labels, first_words):
             group = word if (word in self.headings or (automatic and not self.headings)) else ""

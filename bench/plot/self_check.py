@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script's own test: made-up results, every kind of picture, and the ways in which input can be bad."""
+import contextlib
+import csv
+import io
+import json
+import tempfile
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+
+import accuracy
+import plot_study
+import read
+
+LABELS = ("a HMC", "a PE N=2", "a PE N=5", "b HMC", "b PE N=2", "b PE N=5")
+MODES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+STUDY = """
+name = "check"
+title = "Self-check"
+[plot]
+{plot}
+"""
+SETTING = """
+[[setting]]
+label = "{label}"
+target = "plane"
+target_settings = {{ scenario = "{scenario}" }}
+chains = 1
+published = {{ "mean[0]" = [0.1, 0.2] }}
+"""
+
+
+def write_csv(path, header, rows):
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+
+
+def write_draws(path, x, beta):
+    with netCDF4.Dataset(path, "w") as data:
+        posterior = data.createGroup("posterior")
+        for name, size in zip(("chain", "draw", "x_dim_0"), x.shape):
+            posterior.createDimension(name, size)
+        posterior.createVariable("x", "f8", ("chain", "draw", "x_dim_0"))[:] = x
+        if beta is not None:
+            weighted = data.createGroup("weighted")
+            for name, size in zip(("chain", "draw", "pseudo_sample"), beta.shape):
+                weighted.createDimension(name, size)
+            weighted.createVariable("beta", "f8", ("chain", "draw", "pseudo_sample"))[:] = beta
+
+
+def write_inputs(folder, dim):
+    """Results of three settings in two scenarios; plain HMC stays in the first mode."""
+    generator = np.random.default_rng(1)
+    (folder / "draws").mkdir(parents=True)
+    (folder / "contours").mkdir()
+    rows = []
+    for rank, label in enumerate(LABELS):
+        for replicate in range(4):
+            for quantity in ("mean[0]", "mean[1]", "log_z"):
+                error = generator.normal() / (1 + rank)
+                truth = "" if quantity == "log_z" else 0
+                rows.append([label, replicate, quantity, error, 0.1, truth, error, 100])
+        mode = np.zeros((1, 200), int) if "HMC" in label else generator.integers(3, size=(1, 200))
+        x = (MODES[mode] + 0.3 * generator.normal(size=(1, 200, 2)))[:, :, :dim]
+        beta = None if "HMC" in label else generator.uniform(size=(1, 200, 2))
+        write_draws(folder / "draws" / f"{read.file_key(label)}.nc", x, beta)
+    write_csv(folder / "results.csv", read.RESULT_COLUMNS, rows)
+    write_csv(folder / "timings.csv", read.TIMING_COLUMNS, [[label, 2.0] for label in LABELS])
+    grid = np.linspace(-4, 4, 81)
+    x, y = np.meshgrid(grid, grid if dim == 2 else [0.0])
+    parts = [-((x - mode[0]) ** 2 + (dim == 2) * (y - mode[1]) ** 2) / 0.18 for mode in MODES]
+    log_density = np.logaddexp.reduce(parts)
+    table = {"x": grid.tolist(), "log_density": log_density[0].tolist()}
+    if dim == 2:
+        table = {"x": grid.tolist(), "y": grid.tolist(), "log_density": log_density.tolist()}
+    (folder / "contours" / "plane.json").write_text(json.dumps(table), encoding="utf-8")
+
+
+def run_script(folder, plot):
+    """(exit status, what it said on standard error) for a [plot] table."""
+    settings = "".join(SETTING.format(label=label, scenario=label[0]) for label in LABELS)
+    study = folder / "check.toml"
+    study.write_text(STUDY.format(plot=plot) + settings, encoding="utf-8")
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        status = plot_study.main([str(folder), "--study", str(study)])
+    return status, said.getvalue()
+
+
+def pictures(folder):
+    return [(folder / f"check.{form}").read_bytes() for form in ("png", "svg")]
+
+
+def check_numbers(folder):
+    """RMSEs against a plain loop, published ones against the formula, and the count of modes."""
+    results = read.read_results(folder / "results.csv")
+    errors = results.estimate["a HMC"]["mean[0]"]
+    value, low, high = accuracy.rmse(accuracy.squared_errors(results, "a HMC", ["mean[0]"]))
+    assert abs(value - (sum(e * e for e in errors) / len(errors)) ** 0.5) < 1e-12
+    assert low < value < high
+    setting = read.Setting("a HMC", published={"mean[0]": (3.0, 4.0)})
+    assert accuracy.published_rmse(results, setting, "a HMC", ["mean[0]"]) == 5.0
+    assert accuracy.published_rmse(results, setting, "a HMC", ["mean[0]", "mean[1]"]) is None
+    assert accuracy.quantities_with_truth(results, [], results.labels) == ["mean[0]", "mean[1]"]
+    context = plot_study.Context(folder, read.Study("check", "", [], {"count_modes": True}, {}))
+    panel = plot_study.KINDS["scatter"](context)
+    panel.contours = {label: read.read_contours(folder / "contours", read.Setting(label, target="plane"))
+                      for label in LABELS}
+    for label, note in (("a HMC", "1 of 3 modes"), ("a PE N=2", "3 of 3 modes")):
+        assert panel.mode_note(label, context.draws(label).x[0]) == note
+
+
+def check_pictures(plane, line):
+    for kind in plot_study.KINDS:
+        folder = line if kind == "density" else plane
+        status, said = run_script(folder, f'kind = "{kind}"\ncount_modes = true')
+        assert (status, said) == (0, ""), (kind, status, said)
+        png, svg = pictures(folder)
+        width = int.from_bytes(png[16:20], "big")
+        assert png.startswith(b"\x89PNG") and width == 1600 and svg.rstrip().endswith(b"</svg>"), kind
+    plot = 'panels = ["rmse", "scatter", "beta"]\ngroups = { a = "Near", b = "Far" }'
+    run_script(plane, plot)
+    first = pictures(plane)
+    assert run_script(plane, plot)[0] == 0 and pictures(plane) == first, "two runs gave different bytes"
+
+
+def check_missing(plane):
+    """Panels without their input are left out, each with a line; without any panel the status is 1."""
+    status, said = run_script(plane, 'panels = ["rmse", "density"]\nlabels = ["none"]')
+    assert status == 0 and said.count("\n") == 1 and "density" in said, said
+    (plane / "timings.csv").unlink()
+    status, said = run_script(plane, 'kind = "cost"')
+    assert status == 1 and "timings.csv" in said.splitlines()[0], said
+    assert run_script(plane, 'kind = "cost"\ncost = "gradients"') == (0, "")
+
+
+def check_bad_input(plane):
+    """One clear line and status 2."""
+    good = (plane / "results.csv").read_text(encoding="utf-8")
+    lines = good.splitlines(keepends=True)
+    bad_results = ("", lines[0], good.replace("estimate", "guess"), good + "a HMC,9,mean[0],x,1,0,1,1\n",
+                   good + lines[-1], good + "a HMC,9\n")
+    for text in bad_results:
+        (plane / "results.csv").write_text(text, encoding="utf-8")
+        status, said = run_script(plane, 'kind = "rmse"')
+        assert status == 2 and said.count("\n") == 1 and "results.csv" in said, (text[-60:], said)
+    (plane / "results.csv").write_text(good, encoding="utf-8")
+    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', "dims = [0]", "kind = 3",
+                 "="):
+        status, said = run_script(plane, plot)
+        assert status == 2 and said.count("\n") == 1, (plot, said)
+    assert not list(plane.glob(".*")), "a temporary file was left behind"
+
+
+def run():
+    """Exit status 0, or an assertion that says what is wrong."""
+    with tempfile.TemporaryDirectory() as name:
+        plane, line = Path(name) / "plane", Path(name) / "line"
+        write_inputs(plane, 2)
+        write_inputs(line, 1)
+        check_numbers(plane)
+        check_pictures(plane, line)
+        check_missing(plane)
+        check_bad_input(plane)
+    print("plot_study: every kind of picture was drawn")
+    return 0
