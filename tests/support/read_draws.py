@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints a draws.nc as JSON: {group: {attributes, dims, variables: {name: {dims, dtype, flag, values}}}}.
 
-An independent reader: netCDF4 and nothing of ours. Values are flat, in C order; what is not finite becomes text.
-The group "/" is the file itself. Usage: read_draws.py FILE
+An independent reader: netCDF4 and nothing of ours. Values are flat, in C order; what is not finite becomes
+text. The group "/" is the file itself. Usage: read_draws.py FILE
 """
 import json
 import math
