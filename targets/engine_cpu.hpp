@@ -36,9 +36,10 @@ struct CpuBackend {
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
     with_width<R, E>([&]<class L, class LE>() {
-      if constexpr (Model::kDim == 0)  // make_engine_for gives random walks the general model
+      if constexpr (Model::kDim == 0) {  // make_engine_for gives all but fused HMC the general model
         if (transition_ == TransitionKind::random_walk) return advance_cpu<RandomWalk, L, LE>(model, b, spec, threads_);
-      if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
+        if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
+      }
       advance_cpu<Hmc, L, LE>(model, b, spec, threads_);
     });
   }

@@ -155,7 +155,8 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
 template <class Backend, class R, class E, class Density>
 std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec& spec) {
   std::unique_ptr<Engine> engine;
-  const bool general = spec.model.dense_metric || spec.model.dense_base || spec.transition != TransitionKind::hmc;
+  const bool general = spec.model.dense_metric || spec.model.dense_base ||
+                       spec.transition != TransitionKind::hmc || spec.driver != Driver::fused;
   [&]<int... D>(std::integer_sequence<int, D...>) {
     auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
       if (!engine && !general && density.dim == K) engine = make_engine_of_dim<Backend, R, E, K>(density, spec);

@@ -23,8 +23,8 @@ inline constexpr double kPi = 3.14159265358979323846;
 struct TargetInfo {
   std::string name, summary, formula;
   std::vector<std::pair<std::string, std::string>> settings;  // key, meaning with its default
-  std::string data;    // format of --data; empty: none taken
-  std::string truth;
+  std::string data = {};   // format of --data; empty: none taken
+  std::string truth = {};
 };
 
 /// A dense array of numbers from a data file, row by row.

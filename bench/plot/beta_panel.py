@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.lines import Line2D
 
-from panels import legend_row, log_axis
+from panels import legend_and_facets, log_axis, num_facet_rows, starts_row
 from read import PlotError
 
 
@@ -28,14 +28,14 @@ class BetaPanel:
         return None if self.beta else "no draws file holds a beta that varies (group weighted)"
 
     def height(self):
-        return 3.3
+        return 3.3 * num_facet_rows(len({self.context.look.group_of[label] for label in self.beta}))
 
     def draw(self, figure):
         look = self.context.look
         groups = [group for group in look.groups if look.members(group, list(self.beta))]
         names = [name for name in look.names if any(look.name_of[label] == name for label in self.beta)]
         handles = [Line2D([], [], color=look.color[name], linewidth=2.4) for name in names]
-        axes = legend_row(figure, handles, names, len(groups), self.height())
+        axes = legend_and_facets(figure, handles, names, len(groups), self.height())
         for ax, group in zip(axes, groups):
             labels = look.members(group, list(self.beta))
             log, edges = self.bins(labels)
@@ -51,7 +51,8 @@ class BetaPanel:
             ax.set_xlabel("β of the pseudo-samples" + (" (log scale)" if log else ""))
             ax.set_title(look.heading(group), loc="left", fontweight="bold")
             ax.grid(True, axis="y")
-        axes[0].set_ylabel("% of pseudo-samples")
+            if starts_row(ax):
+                ax.set_ylabel("% of pseudo-samples")
         figure.supxlabel("β = 1 is the target; the smaller β, the flatter the density that a pseudo-sample "
                          "explores.", fontsize=9, color="#555555", x=0.01, ha="left")
 

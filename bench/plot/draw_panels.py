@@ -140,6 +140,11 @@ class PlanePanel(DrawPanel):
         ax.contour(grid.x, grid.y, z, levels=levels, colors=style.CONTOUR_LINE, linewidths=0.7,
                    zorder=-4)
 
+    def caption(self, figure, text):
+        if self.contours:
+            text = f"Grey: regions that hold 50, 90 and 99 % of the target's probability; {text}."
+        figure.supxlabel(text, fontsize=9, color="#555555", x=0.01, ha="left")
+
     def mode_note(self, label, x):
         """`3 of 20 modes`, when the study asks for it with count_modes = true."""
         if not self.context.study.plot.get("count_modes", False) or label not in self.contours:
@@ -162,6 +167,11 @@ class ScatterPanel(PlanePanel):
                    linewidths=0, zorder=-3)
         self.title(ax, label, self.mode_note(label, x))
 
+    def draw(self, figure):
+        super().draw(figure)
+        known = all(label in self.context.study.settings for label in self.draws)
+        self.caption(figure, "points: draws of one replicate" if known else "points: draws")
+
 
 class TracePanel(PlanePanel):
     kind = "trace"
@@ -179,8 +189,7 @@ class TracePanel(PlanePanel):
 
     def draw(self, figure):
         super().draw(figure)
-        figure.supxlabel(f"Lines join consecutive draws of one chain ({self.num_drawn} draws).", fontsize=9,
-                         color="#555555", x=0.01, ha="left")
+        self.caption(figure, f"lines join {self.num_drawn} consecutive draws of one chain")
 
 
 class DensityPanel(DrawPanel):

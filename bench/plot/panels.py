@@ -9,6 +9,7 @@ import math
 import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 import accuracy
@@ -21,24 +22,42 @@ def plain_number(value, _=None):
 
 
 def log_axis(axis):
-    axis.set_major_locator(LogLocator(numticks=12))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,), numticks=12))
     axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_row(figure, handles, labels, num_columns, plot_height):
-    """A thin row with the legend above a row of axes; returns the axes of the lower row."""
+MAX_FACETS_IN_ROW = 3
+
+
+def num_facet_rows(num_facets):
+    return math.ceil(num_facets / MAX_FACETS_IN_ROW)
+
+
+def num_facet_columns(num_facets):
+    return math.ceil(num_facets / num_facet_rows(num_facets))
+
+
+def legend_and_facets(figure, handles, labels, num_facets, height):
+    """A thin row with the legend above rows of axes, MAX_FACETS_IN_ROW at most in each; returns the axes."""
     lines, room = 1, style.WIDTH_INCHES - 1
     while lines < len(handles) and legend_inches(labels, math.ceil(len(handles) / lines)) > room:
         lines += 1
-    legend_height = 0.08 + 0.23 * lines
-    ratios = [legend_height, max(plot_height - legend_height, 1)]
-    grid = figure.add_gridspec(2, num_columns, height_ratios=ratios)
+    legend_height, num_rows = 0.08 + 0.23 * lines, num_facet_rows(num_facets)
+    num_columns = num_facet_columns(num_facets)
+    ratios = [legend_height] + [max((height - legend_height) / num_rows, 1)] * num_rows
+    grid = figure.add_gridspec(1 + num_rows, num_columns, height_ratios=ratios)
     legend_axes = figure.add_subplot(grid[0, :])
     legend_axes.axis("off")
     legend_axes.legend(handles, labels, loc="center left", ncol=math.ceil(len(handles) / lines),
                        borderaxespad=0, handlelength=1.4, handletextpad=0.5, columnspacing=1.5)
-    return [figure.add_subplot(grid[1, column]) for column in range(num_columns)]
+    return [figure.add_subplot(grid[1 + facet // num_columns, facet % num_columns])
+            for facet in range(num_facets)]
+
+
+def starts_row(ax):
+    return ax.get_subplotspec().is_first_col()
 
 
 def legend_inches(labels, num_columns):
@@ -67,7 +86,8 @@ class RmsePanel:
         return None
 
     def height(self):
-        return 4.3
+        num_rows = num_facet_rows(len({self.context.look.group_of[label] for label in self.context.labels}))
+        return 4.3 if num_rows == 1 else 3.4 * num_rows
 
     def published(self, label, column):
         setting = self.context.study.settings.get(label)
@@ -85,7 +105,7 @@ class RmsePanel:
         if marks:
             handles.append(published_mark([], []))
             texts.append("published")
-        axes = legend_row(figure, handles, texts, len(groups), self.height())
+        axes = legend_and_facets(figure, handles, texts, len(groups), self.height())
         values = [v for bar in self.bars.values() for v in bar[1:]] + list(marks.values())
         values = [v for v in values if v > 0]
         low, high = min(values) / 1.6, max(values) * 1.6
@@ -97,7 +117,7 @@ class RmsePanel:
             ax.grid(True, axis="y")
             ax.set_title(look.heading(group), loc="left", fontweight="bold")
             ax.tick_params(axis="x", length=0)
-            if ax is axes[0]:
+            if starts_row(ax):
                 ax.set_ylabel("RMSE (lower is better)")
             else:
                 ax.tick_params(axis="y", labelleft=False)
@@ -123,12 +143,13 @@ class RmsePanel:
                 # Bars of a log axis need some foot; it lies below the axis' lower limit.
                 ax.bar(center, value, width=0.9 * width, color=look.color_of(label), bottom=0, log=True)
                 if high > low:
+                    halo = [withStroke(linewidth=2.6, foreground="white")]  # seen on dark bars too
                     ax.errorbar(center, value, yerr=[[value - low], [high - value]], color=style.INK,
-                                elinewidth=1.1, capsize=min(3, 12 * width), capthick=1.1)
+                                elinewidth=1.1, capsize=min(3, 12 * width), capthick=1.1, path_effects=halo)
                 if (label, column.name) in marks:
                     ax.add_line(published_mark([center], [marks[label, column.name]]))
         names = [readable(column.name) for column in self.columns]
-        num_facets = len({look.group_of[label] for label in self.context.labels})
+        num_facets = num_facet_columns(len({look.group_of[label] for label in self.context.labels}))
         letters = len(names) * (2 + max(len(line) for name in names for line in name.split("\n")))
         turned = letters > 110 / num_facets  # about what fits side by side
         ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
@@ -136,8 +157,10 @@ class RmsePanel:
 
 
 def readable(quantity):
-    """second_moment[0] on two lines, so that names fit side by side."""
-    return quantity.replace("_", "\n", 1).replace("_", " ")
+    """second_moment[0] and covariance[0][1] on two lines, so that names fit side by side."""
+    if len(quantity.split("\n")[0]) > 9:
+        quantity = quantity.replace("_", "\n", 1) if "_" in quantity else quantity.replace("[", "\n[", 1)
+    return quantity
 
 
 def published_mark(x, y):
@@ -177,7 +200,9 @@ class CostPanel:
                 if len(squares) == 0 or not squares.mean() > 0 or not cost > 0:
                     continue
                 value, low, high = (number**2 * cost for number in accuracy.rmse(squares))
-                table.setdefault(self.line_of(label), []).append((self.num_pseudo(label), value, low, high))
+                points = table.setdefault(self.line_of(label), [])
+                if all(self.num_pseudo(label) != point[0] for point in points):
+                    points.append((self.num_pseudo(label), value, low, high))
             table = {key: sorted(points) for key, points in table.items() if any(p[0] > 1 for p in points)}
             if table:
                 self.lines[vector] = table
@@ -192,19 +217,24 @@ class CostPanel:
         setting = self.context.study.settings.get(label)
         return (setting.pseudo_samples if setting else style.pseudo_samples_in(label)) or 1
 
+    def is_plain(self, label):
+        setting = self.context.study.settings.get(label)
+        sampler = setting.sampler if setting and setting.sampler else self.context.look.name_of[label]
+        return self.num_pseudo(label) == 1 and sampler.lower() in ("hmc", "nuts")
+
     def line_of(self, label):
-        """A label without N is the point N = 1 of its group's line, where the group has just one line."""
+        """(group, family). Plain HMC or NUTS is the point N = 1 of its group's line, if the group has just one."""
         look = self.context.look
         group = look.group_of[label]
         families = {style.family(look.name_of[other]) for other in look.members(group, self.context.labels)
                     if self.num_pseudo(other) > 1}
         name = style.family(look.name_of[label])
-        if self.num_pseudo(label) == 1 and len(families) == 1:
+        if self.is_plain(label) and len(families) == 1:
             name = next(iter(families))
         return group, name
 
     def height(self):
-        return 4.0
+        return 4.0 * num_facet_rows(len(self.lines))
 
     def draw(self, figure):
         look = self.context.look
@@ -216,7 +246,7 @@ class CostPanel:
         handles = [Line2D([], [], linewidth=2, markersize=7, **mark) for mark in marks]
         handles.append(Line2D([], [], linestyle="none", marker="o", markersize=13, markerfacecolor="none",
                               markeredgecolor=style.INK, markeredgewidth=1.4))
-        axes = legend_row(figure, handles, texts + ["lowest"], len(self.lines), self.height())
+        axes = legend_and_facets(figure, handles, texts + ["lowest"], len(self.lines), self.height())
         for ax, (vector, table) in zip(axes, self.lines.items()):
             for key, mark in zip(keys, marks):
                 if key in table:
@@ -231,7 +261,8 @@ class CostPanel:
             ax.grid(True, axis="y")
             ax.set_title(vector.replace("_", " "), loc="left", fontweight="bold")
             ax.set_xlabel("number of pseudo-samples N")
-        axes[0].set_ylabel(f"MSE × {self.unit} per replicate\n(lower is better)")
+            if starts_row(ax):
+                ax.set_ylabel(f"MSE × {self.unit} per replicate\n(lower is better)")
 
     def draw_line(self, ax, points, mark):
         n, value, low, high = (np.array(column, dtype=float) for column in zip(*points))

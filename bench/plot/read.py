@@ -31,6 +31,7 @@ class Setting:
     label: str
     target: str = ""
     scenario: str = ""
+    sampler: str = ""
     chains: int = 0  # pooled in one replicate; 0: unknown
     pseudo_samples: int = 0  # 0: not a pseudo-extended sampler
     published: dict = field(default_factory=dict)  # quantity -> (mean, sd)
@@ -139,7 +140,7 @@ def read_setting(table, path):
     sampler_settings = table.get("sampler_settings", {})
     return Setting(label=label, target=str(table.get("target", "")),
                    scenario=str(table.get("target_settings", {}).get("scenario", "")),
-                   chains=int(table.get("chains", 0)),
+                   sampler=str(table.get("sampler", "")), chains=int(table.get("chains", 0)),
                    pseudo_samples=int(sampler_settings.get("pseudo_samples", pseudo_samples_in(label))),
                    published=published)
 
