@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <Eigen/Core>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Finds a data file or folder. An absolute `path` is taken as it is. A relative one is looked for beside
+/// `relative_to` when that is given (the study file or folder that names it), then as given, then under
+/// `data_dir`, then under $LOCKSTEP_DATA. Throws UserError listing the places when it is in none of them.
+std::filesystem::path resolve_data_path(const std::filesystem::path& path,
+                                        const std::filesystem::path& data_dir,
+                                        const std::filesystem::path& relative_to = {});
+
+/// The data of a target as one JSON object, KEY -> number, vector or nested arrays, from
+/// - a `.json` file in the convention of Stan and posteriordb;
+/// - a `.csv` file with a header: each column under its name;
+/// - a folder: each `.csv` file in it under the file's name without the ending; one without a header is a
+///   matrix [row][column], or a vector when it has a single row or column.
+/// Cells of a table become numbers where they can, otherwise texts. Throws UserError, with line and column,
+/// for malformed files, and for formats that cannot be read (`.npy`, compressed files).
+nlohmann::json load_json_file(const std::filesystem::path& path);
+
+/// Typed, shape-checked access to such an object. Every complaint is a UserError that names the key and the
+/// place in it, counted from 1.
+class DataReader {
+ public:
+  static constexpr Eigen::Index any_size = -1;
+
+  /// `what`: whose data these are, such as "target radon (radon.json)".
+  DataReader(nlohmann::json data, std::string what);
+
+  bool has(const std::string& key) const { return data_.contains(key); }
+
+  double number(const std::string& key) const;
+  std::int64_t integer(const std::string& key) const;
+  /// [size]; a plain number is a vector of one.
+  Eigen::VectorXd vector(const std::string& key, Eigen::Index size = any_size) const;
+  /// Whole numbers from low to high, such as indices of groups.
+  std::vector<std::int64_t> integers(const std::string& key, std::int64_t low, std::int64_t high,
+                                     Eigen::Index size = any_size) const;
+  /// [rows][cols], given row by row.
+  Eigen::MatrixXd matrix(const std::string& key, Eigen::Index rows = any_size,
+                         Eigen::Index cols = any_size) const;
+  /// [count][rows][cols]; without rows and cols, all of the shape of the first.
+  std::vector<Eigen::MatrixXd> matrices(const std::string& key, Eigen::Index count = any_size,
+                                        Eigen::Index rows = any_size, Eigen::Index cols = any_size) const;
+
+ private:
+  const nlohmann::json& at(const std::string& key) const;
+
+  nlohmann::json data_;
+  std::string what_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "host/data.hpp"
+#include "host/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Each test has a folder of its own, removed at its end.
+class Data : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::temp_directory_path() / ("lockstep_data_" + name + "_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ::unsetenv("LOCKSTEP_DATA");
+  }
+  void TearDown() override {
+    ::unsetenv("LOCKSTEP_DATA");
+    fs::remove_all(folder_);
+  }
+
+  fs::path put(const fs::path& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+
+  template <class Action>
+  static std::string complaint(Action action) {
+    try {
+      action();
+    } catch (const UserError& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+  }
+
+  std::string load_complaint(const fs::path& name, const std::string& text) {
+    const fs::path path = put(name, text);
+    return complaint([&] { load_json_file(path); });
+  }
+
+  fs::path folder_;
+};
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(Data, LoadsJson) {
+  const json data = load_json_file(put("a.json", R"({"y": [1, 2.5], "K": 3})"));
+  EXPECT_EQ(data, (json{{"y", {1, 2.5}}, {"K", 3}}));
+}
+
+TEST_F(Data, RefusesBadJsonWithItsPlace) {
+  EXPECT_HAS(load_complaint("a.json", "{\n  \"y\": [1, NaN]\n}"),
+             "a.json, line 2, column 12: this is not JSON");
+  EXPECT_HAS(load_complaint("b.json", "{\"y\": 1"), "line 1, column 8: this is not JSON");
+  EXPECT_HAS(load_complaint("c.json", ""), "line 1, column 1: this is not JSON");
+  EXPECT_HAS(load_complaint("d.json", "[1, 2]"), "d.json holds [1,2] (data are read by name)");
+  EXPECT_HAS(load_complaint("e.json", "{\"y\": 1, \"z\": {\"y\": 2}, \"y\": 3}"), "gives 'y' twice");
+  EXPECT_HAS(load_complaint("f.json", "{\"y\": 1e999}"), "beyond the range of a double");
+}
+
+TEST_F(Data, RepeatedNamesInDifferentObjectsAreFine) {
+  EXPECT_NO_THROW(load_json_file(put("a.json", R"({"y": 1, "z": {"y": 2}, "l": [{"y": 1}, {"y": 2}]})")));
+}
+
+TEST_F(Data, LoadsTables) {
+  const json data = load_json_file(
+      put("a.csv", "\xEF\xBB\xBF\"county\",y, name\r\n1,+2.5,\"St. \"\"L\"\", MN\"\r\n\r\n2,-1e-3,x"));
+  EXPECT_EQ(data, (json{{"county", {1, 2}}, {"y", {2.5, -0.001}}, {"name", {"St. \"L\", MN", "x"}}}));
+  EXPECT_TRUE(data["county"][0].is_number_integer());
+}
+
+TEST_F(Data, MissingCellsStayTexts) {
+  const json data = load_json_file(put("a.csv", "y\nNA\nnan\ninf\n1\n"));
+  EXPECT_EQ(data["y"], (json{"NA", "nan", "inf", 1}));
+  const DataReader reader(data, "target radon");
+  EXPECT_EQ(complaint([&] { reader.vector("y"); }),
+            "entry 1 of y of target radon is \"NA\" (a density needs finite numbers). Correct or remove it.");
+}
+
+TEST_F(Data, RefusesBadTables) {
+  EXPECT_HAS(load_complaint("a.csv", "x,y\n1,2\n3\n"), "a.csv, line 3: 1 cells where the first line has 2");
+  EXPECT_HAS(load_complaint("b.csv", "x,x\n1,2\n"), "line 1: column 2 of the header is 'x'");
+  EXPECT_HAS(load_complaint("c.csv", "1,2\n3,4\n"), "line 1: column 1 of the header is '1'");
+  EXPECT_HAS(load_complaint("d.csv", "x,\n3,4\n"), "line 1: column 2 of the header is ''");
+  EXPECT_HAS(load_complaint("e.csv", "\n\n"), "e.csv is empty");
+  EXPECT_HAS(load_complaint("f.csv", "x\n1\n\"2\n3\n"), "f.csv, line 3: a quoted cell never ends");
+}
+
+TEST_F(Data, LoadsFolders) {
+  put("rbm/weights.csv", "0,1\n1,0\n");
+  put("rbm/biases.csv", "0.5\n-0.5\n");
+  put("rbm/row.csv", "1,2,3\n");
+  put("rbm/named.csv", "a,b\n1,2\n");
+  put("rbm/notes.txt", "not data");
+  EXPECT_EQ(load_json_file(folder_ / "rbm"), (json{{"weights", {{0, 1}, {1, 0}}},
+                                                   {"biases", {0.5, -0.5}},
+                                                   {"row", {1, 2, 3}},
+                                                   {"named", {{"a", {1}}, {"b", {2}}}}}));
+  fs::create_directories(folder_ / "empty");
+  EXPECT_HAS(complaint([&] { load_json_file(folder_ / "empty"); }), "is a folder without .csv files");
+}
+
+TEST_F(Data, RefusesOtherFiles) {
+  EXPECT_HAS(load_complaint("a.npy", "x"), "is a NumPy file (those cannot be read yet)");
+  EXPECT_HAS(load_complaint("a.npz", "x"), "is a NumPy file");
+  EXPECT_HAS(load_complaint("a.json.zip", "x"), "is compressed");
+  EXPECT_HAS(load_complaint("a.xls", "x"), "has the unknown ending '.xls'");
+  EXPECT_HAS(complaint([&] { load_json_file(folder_ / "absent.json"); }), "absent.json does not exist");
+}
+
+TEST_F(Data, LooksInEveryPlaceInOrder) {
+  const fs::path study = put("studies/a.toml", ""), beside = put("studies/d.json", "{}");
+  const fs::path under_dir = put("dir/d.json", "{}"), under_environment = put("env/d.json", "{}");
+  ::setenv("LOCKSTEP_DATA", (folder_ / "env").c_str(), 1);
+  EXPECT_EQ(resolve_data_path("d.json", folder_ / "dir", study), beside);
+  EXPECT_EQ(resolve_data_path("d.json", folder_ / "dir", study.parent_path()), beside);
+  EXPECT_EQ(resolve_data_path("d.json", folder_ / "dir"), under_dir);
+  EXPECT_EQ(resolve_data_path("d.json", {}), under_environment);
+  EXPECT_EQ(resolve_data_path(beside, folder_ / "dir"), beside);
+  fs::remove(beside);
+  EXPECT_EQ(resolve_data_path("d.json", folder_ / "dir", study), under_dir);
+  fs::remove(under_dir);
+  EXPECT_EQ(resolve_data_path("d.json", folder_ / "dir", study), under_environment);
+  const fs::path from_here = fs::relative(put("near.json", "{}"));
+  EXPECT_EQ(resolve_data_path(from_here, folder_ / "dir"), from_here);
+}
+
+TEST_F(Data, SaysWhereItLooked) {
+  ::setenv("LOCKSTEP_DATA", "/nowhere/env", 1);
+  EXPECT_EQ(complaint([] { resolve_data_path("d.json", "/nowhere/dir", "/nowhere/study.toml"); }),
+            "the data d.json were not found (looked for /nowhere/d.json, d.json, /nowhere/dir/d.json, "
+            "/nowhere/env/d.json). Check the name, or give their folder with --data-dir or $LOCKSTEP_DATA.");
+  EXPECT_HAS(complaint([] { resolve_data_path("/nowhere/d.json", "/tmp"); }), "(looked for /nowhere/d.json)");
+  EXPECT_HAS(complaint([] { resolve_data_path("", "/tmp"); }), "empty name");
+}
+
+TEST_F(Data, ReaderGivesShapedValues) {
+  const DataReader reader({{"s", 2.5},
+                           {"n", 3.0},
+                           {"v", {1, 2, 3}},
+                           {"m", {{1, 2, 3}, {4, 5, 6}}},
+                           {"l", {{{1, 0}, {0, 1}}, {{2, 0}, {0, 2}}}}},
+                          "target t");
+  EXPECT_TRUE(reader.has("s"));
+  EXPECT_FALSE(reader.has("S"));
+  EXPECT_DOUBLE_EQ(reader.number("s"), 2.5);
+  EXPECT_EQ(reader.integer("n"), 3);
+  EXPECT_EQ(reader.vector("v", 3), Eigen::Vector3d(1, 2, 3));
+  EXPECT_EQ(reader.vector("s"), Eigen::VectorXd::Constant(1, 2.5));
+  EXPECT_EQ(reader.integers("v", 1, 3), (std::vector<std::int64_t>{1, 2, 3}));
+  const Eigen::MatrixXd m = reader.matrix("m", 2, 3);
+  EXPECT_EQ(m.rows(), 2);
+  EXPECT_DOUBLE_EQ(m(1, 0), 4);
+  EXPECT_DOUBLE_EQ(m(0, 2), 3);
+  const auto list = reader.matrices("l", 2, 2, 2);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1], (2 * Eigen::Matrix2d::Identity()));
+}
+
+TEST_F(Data, ReaderRefusesWrongShapesAndEntries) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const DataReader reader({{"text", "x"},
+                           {"half", 1.5},
+                           {"v", {1, 2}},
+                           {"empty", json::array()},
+                           {"bad", {1, nullptr}},
+                           {"nan", {1, nan}},
+                           {"ragged", {{1, 2}, {3}}},
+                           {"hole", {{1, 2}, {3, "x"}}},
+                           {"m", {{1, 2}, {3, 4}}},
+                           {"row", {{1, 2}, 3}},
+                           {"l", {{{1, 2}}, {{3}}}},
+                           {"mean", 1}},
+                          "target t");
+  const auto says = [&](auto ask, const std::string& part) {
+    const std::string text = complaint([&] { ask(reader); });
+    EXPECT_HAS(text, part);
+  };
+  says([](auto& r) { r.number("text"); }, "text of target t is \"x\" (a density needs finite numbers)");
+  says([](auto& r) { r.integer("half"); }, "half of target t is 1.5 (it must be a whole number)");
+  says([](auto& r) { r.integers("v", 1, 1); },
+       "entry 2 of v of target t is 2 (it must be a whole number from 1 to 1)");
+  says([](auto& r) { r.vector("v", 3); }, "v of target t has 2 entries (it must have 3 to fit the rest)");
+  says([](auto& r) { r.vector("text"); }, "text of target t is \"x\" (it must be an array of numbers)");
+  says([](auto& r) { r.vector("empty"); }, "empty of target t is [] (it must be an array of numbers)");
+  says([](auto& r) { r.vector("bad"); }, "entry 2 of bad of target t is null (a density needs finite");
+  says([](auto& r) { r.vector("nan"); }, "entry 2 of nan of target t is nan (a density needs finite");
+  says([](auto& r) { r.integers("text", 0, 1); }, "(it must be an array of whole numbers)");
+  says([](auto& r) { r.matrix("v"); }, "row 1 of v of target t is 1 (it must be an array of numbers)");
+  says([](auto& r) { r.matrix("half"); }, "half of target t is 1.5 (it must be a matrix");
+  says([](auto& r) { r.matrix("row"); }, "row 2 of row of target t is 3 (it must be an array of numbers)");
+  says([](auto& r) { r.matrix("ragged"); }, "row 2 of ragged of target t has 1 entries where row 1 has 2");
+  says([](auto& r) { r.matrix("hole"); }, "row 2, column 2 of hole of target t is \"x\"");
+  says([](auto& r) { r.matrix("m", 3); }, "m of target t has 2 rows (it must have 3");
+  says([](auto& r) { r.matrix("m", 2, 5); }, "m of target t has 2 columns (it must have 5");
+  says([](auto& r) { r.matrices("l"); }, "matrix 2 of l of target t has 1 columns (it must have 2");
+  says([](auto& r) { r.matrices("l", 3); }, "l of target t has 2 matrices (it must have 3");
+  says([](auto& r) { r.matrices("half"); }, "(it must be an array of matrices)");
+  says([](auto& r) { r.vector("means"); },
+       "the data of target t lack 'means' (the density is not defined without it). "
+       "Did you mean mean?");
+  EXPECT_HAS(complaint([] { DataReader(json::array(), "target t"); }), "the data of target t are []");
+}
+
+}  // namespace
+}  // namespace lockstep
