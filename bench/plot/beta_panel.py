@@ -45,8 +45,9 @@ class BetaPanel:
                 ax.stairs(shares, edges, baseline=None, color=look.color_of(label), linewidth=2.2)
             if log:
                 ax.set_xscale("log")
-                log_axis(ax.xaxis)
             ax.set_xlim(edges[0], edges[-1])
+            if log:
+                log_axis(ax.xaxis)
             ax.set_ylim(bottom=0)
             ax.set_xlabel("β of the pseudo-samples" + (" (log scale)" if log else ""))
             ax.set_title(look.heading(group), loc="left", fontweight="bold")

@@ -23,7 +23,7 @@ def plain_number(value, _=None):
 
 def log_axis(axis):
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,), numticks=12))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 60 * low else (1,), numticks=12))
     axis.set_major_formatter(FuncFormatter(plain_number))
     axis.set_minor_formatter(NullFormatter())
 
@@ -148,16 +148,22 @@ class RmsePanel:
                                 elinewidth=1.1, capsize=min(3, 12 * width), capthick=1.1, path_effects=halo)
                 if (label, column.name) in marks:
                     ax.add_line(published_mark([center], [marks[label, column.name]]))
-        names = [readable(column.name) for column in self.columns]
-        num_facets = num_facet_columns(len({look.group_of[label] for label in self.context.labels}))
-        letters = len(names) * (2 + max(len(line) for name in names for line in name.split("\n")))
-        turned = letters > 110 / num_facets  # about what fits side by side
+        names = [column.name for column in self.columns]
+        room = 110 / num_facet_columns(len({look.group_of[label] for label in self.context.labels}))
+        if num_letters(names) > room:
+            names = [on_two_lines(name) for name in names]
+        turned = num_letters(names) > room
         ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
         ax.set_xlim(-0.55, len(self.columns) - 0.45)
 
 
-def readable(quantity):
-    """second_moment[0] and covariance[0][1] on two lines, so that names fit side by side."""
+def num_letters(names):
+    """Letters that the names need side by side."""
+    return len(names) * (2 + max(len(line) for name in names for line in name.split("\n")))
+
+
+def on_two_lines(quantity):
+    """second_moment[0] and covariance[0][1] are broken; short names stay."""
     if len(quantity.split("\n")[0]) > 9:
         quantity = quantity.replace("_", "\n", 1) if "_" in quantity else quantity.replace("[", "\n[", 1)
     return quantity
@@ -223,7 +229,7 @@ class CostPanel:
         return self.num_pseudo(label) == 1 and sampler.lower() in ("hmc", "nuts")
 
     def line_of(self, label):
-        """(group, family). Plain HMC or NUTS is the point N = 1 of its group's line, if the group has just one."""
+        """(group, family). Plain HMC or NUTS is the point N = 1 of its group's line, if there is just one."""
         look = self.context.look
         group = look.group_of[label]
         families = {style.family(look.name_of[other]) for other in look.members(group, self.context.labels)

@@ -124,8 +124,8 @@ def draw_study(results_dir, study_file):
 def freeze_layout(figure, parts):
     """Computes the layout once and rounds it.
 
-    The solver behind it adds in an order that changes between runs, and the last bits of a position would change
-    the picture's bytes.
+    The solver behind it adds in an order that changes between runs, and the last bits of a position would
+    change the picture's bytes.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
