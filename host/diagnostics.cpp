@@ -58,27 +58,41 @@ struct Ranked {
   std::uint32_t index;  // where the value stands in the split chains
 };
 
-/// Sorts by key: a radix sort by the upper 33 bits, three digits, then each run that agrees in them by
-/// itself. Sorting is much of the cost here, and std::sort alone takes several times as long on 250 000
-/// draws.
+/// Sorts by key: a radix sort by the upper 33 bits of the range of keys, in three digits, then each run of
+/// items that agree in them by itself. Sorting is much of the cost of `diagnose`, and std::sort takes far
+/// longer.
 void radix_sort(std::vector<Ranked>& items, std::vector<Ranked>& scratch) {
-  constexpr int lowest_bit = 31, digit_bits = 11, num_digits = 3, num_values = 1 << digit_bits;
-  const auto digit = [](const Ranked& item, int d) {
-    return (item.key >> (lowest_bit + d * digit_bits)) & (num_values - 1);
+  constexpr int digit_bits = 11, num_digits = 3, num_values = 1 << digit_bits;
+  const auto by_key = [](const Ranked& a, const Ranked& b) { return a.key < b.key; };
+  const auto [lowest, highest] = std::minmax_element(items.begin(), items.end(), by_key);
+  const std::uint64_t base = lowest->key;
+  const int unsorted_bits = std::max(0, static_cast<int>(std::bit_width(highest->key - base)) - 33);
+  const auto digit = [=](const Ranked& item, int d) {
+    return ((item.key - base) >> (unsorted_bits + d * digit_bits)) & (num_values - 1);
   };
-  scratch.resize(items.size());
   std::array<std::array<std::uint32_t, num_values>, num_digits> start{};
   for (const Ranked& item : items)
     for (int d = 0; d < num_digits; ++d) ++start[d][digit(item, d)];
+  scratch.resize(items.size());
   for (int d = 0; d < num_digits; ++d) {
     std::exclusive_scan(start[d].begin(), start[d].end(), start[d].begin(), std::uint32_t{0});
     for (const Ranked& item : items) scratch[start[d][digit(item, d)]++] = item;
     items.swap(scratch);
   }
+  const auto prefix = [=](const Ranked& item) { return (item.key - base) >> unsorted_bits; };
   for (auto first = items.begin(), end = first; first != items.end(); first = end) {
-    while (end != items.end() && (end->key >> lowest_bit) == (first->key >> lowest_bit)) ++end;
-    if (end - first > 1)
-      std::sort(first, end, [](const Ranked& a, const Ranked& b) { return a.key < b.key; });
+    while (end != items.end() && prefix(*end) == prefix(*first)) ++end;
+    if (end - first > 1 && unsorted_bits > 0) std::sort(first, end, by_key);
+  }
+}
+
+/// The next length from n on whose only prime factors are 2, 3 and 5, for which the transform has fast code.
+Index fast_length(Index n) {
+  for (;; ++n) {
+    Index rest = n;
+    for (const Index factor : {2, 3, 5})
+      while (rest % factor == 0) rest /= factor;
+    if (rest == 1) return n;
   }
 }
 
@@ -109,7 +123,7 @@ class Analyser {
     assert(num_chains * num_draws < std::numeric_limits<std::uint32_t>::max());
     for (Index i = 0; i < score_of_rank_.size(); ++i)
       score_of_rank_[i] = normal_score(static_cast<double>(i + 1));
-    const auto padded = static_cast<Index>(std::bit_ceil(static_cast<std::size_t>(2 * half_)));
+    const Index padded = fast_length(2 * half_);
     packed_.resize(padded);
     spectrum_.resize(padded);
   }
@@ -197,11 +211,25 @@ class Analyser {
     return potential_scale_reduction(mean, variance, static_cast<double>(half_));
   }
 
-  /// Autocovariance at each lag (denominator half_), averaged over the half chains. Power spectra can be
-  /// averaged before going back, and two real chains share a complex transform: |FFT(a + ib)|^2, made even in
-  /// frequency, is |FFT(a)|^2 + |FFT(b)|^2. Chains are padded with as many zeros, so that lags do not wrap
-  /// around.
-  ArrayXd mean_autocovariance(const ArrayXd& values, const ArrayXd& mean) {
+  /// Autocovariance at the first lags (denominator half_), averaged over the half chains, by direct sums:
+  /// often all that is needed, and then much faster than all lags. Column l of `lagged` is the chain, l draws
+  /// later.
+  ArrayXd first_autocovariances(const ArrayXd& values, const ArrayXd& mean) const {
+    const Index num_lags = std::min<Index>(32, half_);
+    Eigen::VectorXd chain = Eigen::VectorXd::Zero(half_ + num_lags), sum = Eigen::VectorXd::Zero(num_lags);
+    const Eigen::Map<const Eigen::MatrixXd, 0, Eigen::OuterStride<>> lagged(chain.data(), half_, num_lags,
+                                                                            Eigen::OuterStride<>(1));
+    for (Index c = 0; c < num_halves_; ++c) {
+      chain.head(half_) = values.segment(c * half_, half_) - mean[c];
+      sum.noalias() += lagged.transpose() * chain.head(half_);
+    }
+    return sum / static_cast<double>(half_ * num_halves_);
+  }
+
+  /// The same at every lag. Power spectra can be averaged before going back, and two real chains share a
+  /// complex transform: |FFT(a + ib)|^2, made even in frequency, is |FFT(a)|^2 + |FFT(b)|^2. Chains are
+  /// padded with as many zeros, so that lags do not wrap around.
+  ArrayXd all_autocovariances(const ArrayXd& values, const ArrayXd& mean) {
     const Index padded = packed_.size();
     ArrayXd power = ArrayXd::Zero(padded);
     packed_.tail(padded - half_).setZero();
@@ -221,7 +249,7 @@ class Analyser {
     if (values.maxCoeff() - values.minCoeff() < 1e-15) return size;  // as ArviZ: a constant is known exactly
     ArrayXd mean(num_halves_);
     for (Index c = 0; c < num_halves_; ++c) mean[c] = mean_of(Chain(values.data() + c * half_, half_));
-    const ArrayXd covariance = mean_autocovariance(values, mean);
+    ArrayXd covariance = first_autocovariances(values, mean);
     const double within = covariance[0] * n / (n - 1), total = covariance[0] + variance_of(mean);
     if (!std::isfinite(total)) return nan_value;  // overflow
     const auto correlation = [&](Index lag) { return 1 - (within - covariance[lag]) / total; };
@@ -231,6 +259,7 @@ class Analyser {
     // count.
     double even = 1, pair = 1 + correlation(1), sum = 0, ceiling = pair;
     for (Index lag = 2; lag < half_ - 2 && pair > 0; lag += 2) {
+      if (lag + 1 >= covariance.size()) covariance = all_autocovariances(values, mean);
       ceiling = std::min(ceiling, pair);
       sum += ceiling;
       even = correlation(lag);

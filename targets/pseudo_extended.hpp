@@ -17,7 +17,8 @@ namespace lockstep {
 
 template <class Density, int D, int N>
 struct PseudoExtended {
-  static constexpr int kDim = D, kRows = D * N + N;  // most rows, where both are compile-time; 0: run time
+  // Compile-time sizes where D and N are (the inverse temperatures are then learned); 0: run time.
+  static constexpr int kDim = D, kRows = D * N + N, kCacheRows = N > 0 ? 1 + 2 * N : 0;
   static constexpr int kMaxSamples = N > 0 ? N : 64;
   Density density;
   ParameterLayout layout;
@@ -28,7 +29,8 @@ struct PseudoExtended {
 
   LOCKSTEP_FN int dim() const { return extent<D>(layout.dim); }
   LOCKSTEP_FN int samples() const { return extent<N>(pseudo_samples); }
-  LOCKSTEP_FN int rows() const { return samples() * (dim() + (learned ? 1 : 0)); }
+  LOCKSTEP_FN bool learns() const { return N > 0 || learned; }
+  LOCKSTEP_FN int rows() const { return samples() * (dim() + (learns() ? 1 : 0)); }
   LOCKSTEP_FN int cache_rows() const { return 1 + 2 * samples(); }  // log density; w_i; Delta_i = b_i - l_i
   LOCKSTEP_FN int scale_row(int row) const {
     return row < samples() * dim() ? layout.scale() + row % dim() : int(ParameterLayout::scale_u);
@@ -43,7 +45,7 @@ struct PseudoExtended {
   template <class L, class X>
   LOCKSTEP_FN Temperature<L> temperature(const X& x, int i) const {
     using R = scalar_t<L>;
-    if (!learned) return {L(R(fixed_beta)), L(0), L(0)};
+    if (!learns()) return {L(R(fixed_beta)), L(0), L(0)};
     const L u = x[samples() * dim() + i];
     const L e = exp(-abs(u)), r = L(1) / (L(1) + e);
     const L s = select(u > L(0), r, e * r), t = select(u > L(0), e * r, r);
@@ -53,7 +55,7 @@ struct PseudoExtended {
   template <class L, class X>
   LOCKSTEP_FN L log_g(const X& x, int i, const Temperature<L>& t) const {
     using R = scalar_t<L>;
-    if (g_exponent == 0 || !learned) return L(0);
+    if (g_exponent == 0 || !learns()) return L(0);
     const L u = x[samples() * dim() + i];
     return L(R(g_exponent)) * (low == 0 ? log_sigmoid(u) + L(R(::log(high))) : log(t.beta));
   }
@@ -66,6 +68,7 @@ struct PseudoExtended {
     Temperature<L> t[kMaxSamples];
     L top = L(-std::numeric_limits<R>::max());
     const L log_zeta = par[ParameterLayout::log_zeta];
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       const auto xi = x.from(i * d);
       const L l = density.template log_density<D, L>(xi, g.from(i * d)) - log_zeta;
@@ -75,14 +78,17 @@ struct PseudoExtended {
       top = max(top, a[i]);
     }
     L sum = L(0);
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       a[i] = exp(a[i] - top);
       sum = sum + a[i];
     }
     const L inv = L(1) / sum;
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       const L w = a[i] * inv;
       L others = L(0);  // 1 - w without cancellation
+      LOCKSTEP_UNROLL
       for (int j = 0; j < n; ++j)
         if (j != i) others = others + a[j];
       others = others * inv;
@@ -91,7 +97,7 @@ struct PseudoExtended {
       const L on_target = fma(w, hot, t[i].beta), on_base = others * hot;
       base_log_density<D, L>(layout, x.from(i * d), par,
                              [&](int k, L b) { gi.set(k, fma(on_target, gi[k], on_base * b)); });
-      if (learned) {
+      if (learns()) {
         // d/du of each term: d beta = (high - low) s t du, and d log g is formed in u directly.
         const L jac = L(R(high - low)) * t[i].s * t[i].t;
         const L dlog_g = low == 0 ? L(R(g_exponent)) * t[i].t : L(R(g_exponent)) * jac / t[i].beta;
@@ -105,6 +111,7 @@ struct PseudoExtended {
     using R = scalar_t<L>;
     const int n = samples(), d = dim();
     L top = L(-std::numeric_limits<R>::max()), total = L(0);
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       const auto xi = x.from(i * d);
       const L l = density.template log_density<D, L>(xi, NoGradient{}) - par[ParameterLayout::log_zeta];
@@ -113,7 +120,7 @@ struct PseudoExtended {
       const L g = log_g(x, i, t);
       const L a = fma(L(1) - t.beta, l - b, -g);
       total = total + (fma(t.beta, l - b, b) + g);
-      if (learned) {
+      if (learns()) {
         const L u = x[n * d + i];
         total = total + (L(R(::log(high - low))) + (log_sigmoid(u) + log_sigmoid(-u)));
       }
@@ -122,12 +129,14 @@ struct PseudoExtended {
       top = max(top, a);
     }
     L sum = L(0);
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       const L e = exp(cache[1 + i] - top);
       cache.set(1 + i, e);
       sum = sum + e;
     }
     const L inv = L(1) / sum;
+    LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) cache.set(1 + i, cache[1 + i] * inv);
     cache.set(0, total + (top + log(sum)) - L(R(::log(double(n)))));
   }

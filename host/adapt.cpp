@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
+#include <Eigen/Dense>
+#include <cmath>
+
+#include "host/adaptation.hpp"
+#include "host/chain_run.hpp"
+#include "host/data.hpp"
+#include "host/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
+
+bool is_uniform(const std::string& init, double& half_width) {
+  if (init.rfind("uniform:", 0) != 0) return false;
+  half_width = std::stod(init.substr(8));
+  return true;
+}
+
+/// Pooled mean and covariance of positions over chains, samples and iterations of a window, per unit.
+class Window {
+ public:
+  Window(int units, int dim) : units_(units), dim_(dim) { clear(); }
+  void clear() {
+    count_ = 0;
+    sum_.assign(units_, Eigen::VectorXd::Zero(dim_));
+    square_.assign(units_, Eigen::MatrixXd::Zero(dim_, dim_));
+  }
+  void add(const std::vector<double>& position, int chains, int samples, bool dense) {
+    const int per = chains / units_;
+    Eigen::VectorXd x(dim_);
+    for (int c = 0; c < chains; ++c)
+      for (int s = 0; s < samples; ++s) {
+        for (int i = 0; i < dim_; ++i) x[i] = position[std::size_t(s * dim_ + i) * chains + c];
+        if (!x.allFinite()) continue;
+        sum_[c / per] += x;
+        if (dense) square_[c / per] += x * x.transpose();
+        else square_[c / per].diagonal() += x.cwiseAbs2();
+      }
+    count_ += per * samples;
+  }
+  double count() const { return count_; }
+  double mean(int u, int i) const { return sum_[u][i] / count_; }
+  /// Regularised as Stan does: towards a small multiple of the identity.
+  Eigen::MatrixXd covariance(int u, bool dense) const {
+    const Eigen::VectorXd m = sum_[u] / count_;
+    Eigen::MatrixXd s = square_[u] / count_;
+    if (dense) s -= m * m.transpose();
+    else s.diagonal() -= m.cwiseAbs2();
+    s *= count_ / (count_ + 5.0);
+    s.diagonal().array() += 1e-3 * (5.0 / (count_ + 5.0));
+    return s;
+  }
+
+ private:
+  int units_, dim_;
+  double count_ = 0;
+  std::vector<Eigen::VectorXd> sum_;
+  std::vector<Eigen::MatrixXd> square_;
+};
+
+/// Starting positions [row][chain]. Chains of one superchain start at one point (their momenta differ).
+std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
+                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
+                           const ScoutResult& found, const std::vector<int>& superchain) {
+  const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(), per = chains / int(units.size());
+  std::vector<double> x(std::size_t(engine.rows()) * chains);
+  double half_width = 0;
+  const bool uniform = is_uniform(options.init, half_width);
+  std::vector<Eigen::VectorXd> rows;
+  if (!uniform && options.init != "scout") {
+    const DataReader data(load_json_file(resolve_data_path(options.init, {})), "starts (" + options.init + ")");
+    const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
+    for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
+  }
+  for (int c = 0; c < chains; ++c) {
+    const int u = c / per;
+    const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};
+    for (int s = 0; s < n; ++s) {
+      // Each pseudo-sample picks its own particle; the u are spread over the temperatures.
+      const auto pick = [&](int count) {
+        return std::min(count - 1, int(draw.uniform(Purpose::pseudo_start, std::uint32_t(s)) * count));
+      };
+      if (uniform) {
+        for (int i = 0; i < dim; ++i)
+          x[std::size_t(s * dim + i) * chains + c] =
+              half_width * (2 * draw.uniform(Purpose::start, std::uint32_t(s * dim + i)) - 1);
+      } else if (!rows.empty()) {
+        const auto& row = rows[(superchain[c % per] + s) % rows.size()];
+        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = row[i];
+      } else {
+        const std::size_t p = std::size_t(u) * found.particles + pick(found.particles);
+        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = found.position[p * dim + i];
+      }
+      if (engine.rows() > n * dim)
+        x[std::size_t(n * dim + s) * chains + c] =
+            3 * draw.uniform(Purpose::pseudo_start, std::uint32_t(1000 + s)) - 1.5;
+    }
+  }
+  if (std::isfinite(model.box))
+    for (int j = 0; j < n * dim * chains; ++j) x[j] = std::clamp(x[j], -model.box, model.box);
+  return x;
+}
+
+/// Adapts step size and trajectory time of every unit while an engine runs.
+class Tuner {
+ public:
+  Tuner(const SamplerConfig& config, Frozen& frozen) : config_(config), frozen_(frozen) {
+    for (std::size_t u = 0; u < frozen.step_size.size(); ++u) {
+      averaging_.emplace_back(frozen.step_size[u], config.target_acceptance);
+      chees_.emplace_back(frozen.trajectory_time[u]);
+    }
+  }
+  void update(const std::vector<double>& acceptance, const std::vector<double>& chees, bool learn_time) {
+    for (std::size_t u = 0; u < averaging_.size(); ++u) {
+      if (config_.step_size == 0) {
+        averaging_[u].update(acceptance[u]);
+        frozen_.step_size[u] = averaging_[u].step_size();
+      }
+      if (learn_time) chees_[u].update(chees[u]);
+      if (config_.trajectory_time == 0) frozen_.trajectory_time[u] = chees_[u].trajectory_time(frozen_.step_size[u]);
+    }
+  }
+  void restart() {
+    for (std::size_t u = 0; u < averaging_.size(); ++u)
+      averaging_[u].restart(averaging_[u].average(), config_.target_acceptance);
+  }
+  void freeze() {
+    for (std::size_t u = 0; u < averaging_.size(); ++u) {
+      if (config_.step_size == 0) frozen_.step_size[u] = averaging_[u].average();
+      if (config_.trajectory_time == 0) frozen_.trajectory_time[u] = chees_[u].average(frozen_.step_size[u]);
+    }
+  }
+
+ private:
+  const SamplerConfig& config_;
+  Frozen& frozen_;
+  std::vector<DualAveraging> averaging_;
+  std::vector<Chees> chees_;
+};
+
+/// The doubling rule at acceptance 1/2 (Hoffman & Gelman 2014, algorithm 4), all units at once, one step each.
+void first_step_sizes(const RunContext& context, Engine& engine, const SamplerConfig& config, Frozen& frozen,
+                      const std::vector<double>& x) {
+  const int units = int(frozen.step_size.size());
+  std::vector<int> direction(units, 0);
+  for (int trial = 0; trial < 40; ++trial) {
+    set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
+    engine.set_position(x);
+    engine.initialize();
+    LaunchSpec spec;
+    spec.key = context.key;
+    spec.begin = kWarmupIterations - 64 + trial;
+    spec.end = spec.begin + 1;
+    spec.num_leapfrog = 1;
+    spec.jitter = false;
+    engine.advance(spec);
+    const auto acceptance = unit_means(engine.take_stats(), stat_acceptance, engine.chains(), units);
+    bool changed = false;
+    for (int u = 0; u < units; ++u) {
+      const int way = acceptance[u] > 0.5 ? 1 : -1;
+      if (direction[u] == 0) direction[u] = way;
+      if (direction[u] == way) {
+        frozen.step_size[u] *= way > 0 ? 2 : 0.5;
+        changed = true;
+      }
+    }
+    if (!changed) break;
+  }
+  (void)config;
+  engine.set_position(x);
+}
+
+}  // namespace
+
+void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {
+  const ParameterLayout layout = engine.layout();
+  const int d = engine.dim(), units = int(frozen.step_size.size());
+  set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
+  set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
+  set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
+  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, 1.0));
+  set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
+  set_axis(engine, layout.scale(), frozen.scale, d);
+  std::vector<double> inv(std::size_t(units) * d, 0.0), mean(std::size_t(units) * d, 0.0), log_norm(units, 0.0);
+  for (int u = 0; u < units && !frozen.base_sd.empty(); ++u)
+    for (int i = 0; i < d; ++i) {
+      const double sd = frozen.base_sd[u * d + i];
+      mean[u * d + i] = frozen.base_mean[u * d + i];
+      inv[u * d + i] = 1 / sd;
+      log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(sd);
+    }
+  set_axis(engine, layout.base_mean(), mean, d);
+  set_axis(engine, layout.base_inv_sd(), inv, d);
+  set_per_unit(engine, ParameterLayout::base_log_norm, log_norm);
+  if (config.model.dense_metric)
+    set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
+}
+
+Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+             std::vector<double>& positions, std::vector<int>& superchain) {
+  const std::vector<std::uint32_t> units =
+      options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
+  const int d = context.target->dim(), num_units = int(units.size());
+  using Instrument = SamplerConfig::Instrument;
+  Frozen f;
+  f.step_size.assign(num_units, config.step_size > 0 ? config.step_size : 0.1);
+  f.scale.assign(std::size_t(num_units) * d, 1.0);
+  f.log_zeta.assign(num_units, 0.0);
+  f.scout_gradients.assign(num_units, 0.0);
+  f.warmup_gradients.assign(num_units, 0.0);
+  f.trajectory_time.assign(num_units, config.trajectory_time > 0 ? config.trajectory_time : 1.0);
+
+  ScoutResult found;
+  const bool bridge = config.instrument == Instrument::bridge;
+  if (bridge || options.init == "scout") {
+    found = scout(context, units, config.scout_particles, options.init_scale);
+    f.scout_gradients = found.gradients;
+    f.scout_log_z = found.log_z;
+    f.scout_log_z_se = found.log_z_se;
+    if (config.metric != "unit") f.scale = found.sd;
+  }
+  if (bridge) {
+    f.base_mean = found.mean;
+    f.base_sd = found.sd;
+    for (double& s : f.base_sd) s *= config.base_inflation;
+    for (int u = 0; u < num_units; ++u) f.log_zeta[u] = found.log_z[u] + config.tilt + 2 * found.log_z_se[u];
+  } else if (config.instrument == Instrument::fixed) {
+    for (int u = 0; u < num_units; ++u) {
+      f.base_mean.insert(f.base_mean.end(), config.base_mean.begin(), config.base_mean.end());
+      f.base_sd.insert(f.base_sd.end(), config.base_sd.begin(), config.base_sd.end());
+    }
+  } else {
+    for (double& z : f.log_zeta) z = config.tilt;
+  }
+  const int triangle = d * (d + 1) / 2;
+  if (config.model.dense_metric) {
+    f.factor.assign(std::size_t(num_units) * triangle, 0.0);
+    for (int u = 0; u < num_units; ++u)
+      for (int i = 0; i < d; ++i) f.factor[u * triangle + i * (i + 1) / 2 + i] = f.scale[u * d + i];
+  }
+
+  // A crowd of chains adapts each replicate, however few go on to be recorded.
+  const int per = std::max(options.chains, config.adapt ? config.warmup_chains : 1);
+  EngineSpec spec;
+  spec.model = config.model;
+  spec.transition = config.transition;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  number_chains(spec, units, per);
+  auto engine = context.target->engine(spec);
+  superchain.resize(per);
+  const int group = per >= 64 ? 16 : per >= 16 ? 2 : 1;
+  for (int c = 0; c < per; ++c) superchain[c] = c / group;
+  const auto x = starts(context, *engine, config.model, options, units, found, superchain);
+  set_frozen(*engine, config, f);
+  engine->set_position(x);
+  if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, config, f, x);
+  set_frozen(*engine, config, f);
+  engine->initialize();
+
+  // Iterations are traded for chains, but not below 200.
+  const std::int64_t iterations =
+      std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200), options.warmup * options.chains / per);
+  Tuner tuner(config, f);
+  Window window(num_units, d);
+  std::vector<double> centre(std::size_t(num_units) * d, 0.0);
+  // The metric is learned from warm-up where no scout has seen the whole target.
+  const bool learn_metric = config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
+  std::int64_t next_metric = std::min<std::int64_t>(iterations / 4, 75);
+  for (std::int64_t t = 0; t < iterations; ++t) {
+    set_per_unit(*engine, ParameterLayout::step_size, f.step_size);
+    set_per_unit(*engine, ParameterLayout::trajectory_time, f.trajectory_time);
+    LaunchSpec launch;
+    launch.key = context.key;
+    launch.begin = kWarmupIterations + std::uint32_t(t);
+    launch.end = launch.begin + 1;
+    launch.num_leapfrog = config.num_leapfrog;
+    launch.jitter = config.jitter;
+    launch.chees = config.adapt && config.trajectory_time == 0 && config.num_leapfrog == 0;
+    engine->advance(launch);
+    const auto stats = engine->take_stats();
+    const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
+    for (int u = 0; u < num_units; ++u) f.warmup_gradients[u] += gradients[u] * per;
+    if (config.adapt) {
+      tuner.update(unit_means(stats, stat_acceptance, engine->chains(), num_units),
+                   unit_means(stats, stat_chees, engine->chains(), num_units), launch.chees && t >= iterations / 10);
+      if (learn_metric || launch.chees) window.add(engine->position(), engine->chains(), engine->samples(), config.model.dense_metric);
+      if (launch.chees && t % 10 == 9) {
+        for (int u = 0; u < num_units; ++u)
+          for (int i = 0; i < d; ++i) centre[u * d + i] = window.mean(u, i);
+        set_axis(*engine, engine->layout().centre(), centre, d);
+      }
+      if (learn_metric && t + 1 >= next_metric && t + 1 <= iterations - iterations / 5) {
+        for (int u = 0; u < num_units; ++u) {
+          const Eigen::MatrixXd s = window.covariance(u, config.model.dense_metric);
+          for (int i = 0; i < d; ++i) f.scale[u * d + i] = std::sqrt(s(i, i));
+          if (config.model.dense_metric) {
+            const Eigen::MatrixXd c = s.llt().matrixL();
+            for (int i = 0; i < d; ++i)
+              for (int j = 0; j <= i; ++j) f.factor[u * triangle + i * (i + 1) / 2 + j] = c(i, j);
+          }
+        }
+        window.clear();
+        tuner.restart();
+        next_metric = 2 * (t + 1);
+        set_frozen(*engine, config, f);
+      }
+    }
+    if (t % 16 == 0) context.progress("warm-up", double(t) / iterations);
+  }
+  if (config.adapt) tuner.freeze();
+
+  // Hand the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the batch.
+  const auto end = engine->position();
+  const int rows = engine->rows(), total = int(options.units.size()) * options.chains;
+  positions.resize(std::size_t(rows) * total);
+  for (int c = 0; c < total; ++c) {
+    const int from = options.pooled ? c % per : c / options.chains * per + c % options.chains;
+    for (int r = 0; r < rows; ++r)
+      positions[std::size_t(r) * total + c] = end[std::size_t(r) * engine->chains() + from];
+  }
+  if (options.pooled) {
+    auto spread = [&](std::vector<double>& v, std::size_t width) {
+      if (v.empty()) return;
+      const std::vector<double> one(v.begin(), v.begin() + width);
+      v.clear();
+      for (std::size_t u = 0; u < options.units.size(); ++u) v.insert(v.end(), one.begin(), one.end());
+    };
+    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.scout_gradients, &f.warmup_gradients,
+                    &f.scout_log_z, &f.scout_log_z_se})
+      spread(*v, 1);
+    for (auto* v : {&f.scale, &f.base_mean, &f.base_sd}) spread(*v, d);
+    spread(f.factor, triangle);
+  }
+  superchain.resize(options.chains);
+  return f;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/sampler_config.hpp"
+#include "host/scout.hpp"
+
+namespace lockstep {
+
+/// What adaptation settled for each unit, frozen before the first recorded iteration.
+struct Frozen {
+  std::vector<double> step_size, trajectory_time;   // [unit]
+  std::vector<double> scale;                        // [unit][axis]: square root of the inverse mass
+  std::vector<double> factor;                       // [unit][triangle]: Cholesky factor, dense metric only
+  std::vector<double> base_mean, base_sd;           // [unit][axis]; empty without a base
+  std::vector<double> log_zeta;                     // [unit]
+  std::vector<double> scout_gradients, warmup_gradients;
+  std::vector<double> scout_log_z, scout_log_z_se;
+};
+
+/// Sums of one unit's recorded iterations: [chain][batch][MomentLayout row], batches of equal length but the last.
+struct UnitMoments {
+  MomentLayout layout;
+  int chains = 0, batches = 0;
+  std::int64_t iterations = 0;                      // per chain
+  std::int64_t batch_length = 0;
+  std::vector<double> sums;
+  std::vector<double> stats;                        // [StatRow], summed over chains
+  std::vector<int> superchain;                      // of each chain: chains with one starting point
+  const double* batch(int chain, int b) const {
+    return sums.data() + (std::size_t(chain) * batches + b) * layout.rows();
+  }
+};
+
+/// Stored draws of a run, [chain][draw][..].
+struct StoredDraws {
+  int draws = 0;
+  std::vector<float> x, log_density, acceptance, steps;
+  std::vector<double> weighted_x, log_weight, beta;
+};
+
+struct ChainRunOptions {
+  std::vector<std::uint32_t> units;
+  int chains = 1;                                   // per unit
+  std::int64_t warmup = 1000, iterations = 1000;
+  double gradients = 0;                             // per unit; 0: none
+  double se = 0;
+  std::string init = "scout";
+  double init_scale = 10;
+  bool pooled = false;                              // one adaptation for all units
+  bool covariance = false;
+  bool draws = false;
+  int thin = 1;
+};
+
+struct ChainRunResult {
+  Frozen frozen;
+  std::vector<UnitMoments> units;
+  StoredDraws draws;                                // of all chains, where asked for
+  double warmup_seconds = 0, sampling_seconds = 0;
+  bool interrupted = false;
+};
+
+/// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step.
+ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
+
+/// Warm-up alone; `positions` receives [row][unit * chains].
+Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+             std::vector<double>& positions, std::vector<int>& superchain);
+
+/// Writes the frozen parameters into an engine of units x chains.
+void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen);
+
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/estimates.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/diagnostics.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kChainsForSpread = 32;
+
+struct RowEstimate {
+  double mean, se;
+};
+
+/// Mean of one row over all blocks, and its standard error from the blocks' scatter (ratio estimator: the last batch
+/// may be shorter).
+RowEstimate row_estimate(const UnitMoments& m, int row) {
+  const bool by_chain = m.chains >= kChainsForSpread;
+  const int blocks = by_chain ? m.chains : m.chains * m.batches;
+  std::vector<double> sum(blocks, 0.0), count(blocks, 0.0);
+  for (int c = 0; c < m.chains; ++c)
+    for (int b = 0; b < m.batches; ++b) {
+      const int k = by_chain ? c : c * m.batches + b;
+      sum[k] += m.batch(c, b)[row];
+      count[k] += m.batch(c, b)[MomentLayout::count];
+    }
+  double total = 0, n = 0, square = 0;
+  for (int k = 0; k < blocks; ++k) {
+    total += sum[k];
+    n += count[k];
+  }
+  const double mean = total / n;
+  for (int k = 0; k < blocks; ++k) square += (sum[k] - mean * count[k]) * (sum[k] - mean * count[k]);
+  return {mean, blocks > 1 ? std::sqrt(square * blocks / (blocks - 1.0)) / n : NAN};
+}
+
+double nested_rhat_of(const UnitMoments& m, int i) {
+  const int superchains = m.superchain.empty() ? m.chains : m.superchain.back() + 1;
+  if (m.chains % superchains != 0 || superchains < 2) return NAN;
+  std::vector<double> count(m.chains, 0.0), mean(m.chains, 0.0), variance(m.chains, 0.0);
+  for (int c = 0; c < m.chains; ++c) {
+    for (int b = 0; b < m.batches; ++b) {
+      count[c] += m.batch(c, b)[MomentLayout::count];
+      mean[c] += m.batch(c, b)[m.layout.mean() + i];
+      variance[c] += m.batch(c, b)[m.layout.second() + i];
+    }
+    mean[c] /= count[c];
+    variance[c] = variance[c] / count[c] - mean[c] * mean[c];
+  }
+  return nested_rhat(count, mean, variance, superchains);
+}
+
+double split_rhat_of(const UnitMoments& m, int i) {
+  const int batches = m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;  // equal lengths only
+  if (batches < 2) return NAN;
+  std::vector<double> mean, variance;
+  for (int c = 0; c < m.chains; ++c)
+    for (int b = 0; b < batches; ++b) {
+      const double n = m.batch(c, b)[MomentLayout::count], mu = m.batch(c, b)[m.layout.mean() + i] / n;
+      mean.push_back(mu);
+      variance.push_back(std::max(0.0, m.batch(c, b)[m.layout.second() + i] / n - mu * mu) * n / (n - 1));
+    }
+  return split_rhat_from_batches(mean, variance, m.chains, batches, m.batch_length);
+}
+
+}  // namespace
+
+Estimates estimate(const UnitMoments& m) {
+  Estimates e;
+  const MomentLayout& l = m.layout;
+  auto fill = [&](int first, int count, std::vector<double>& value, std::vector<double>& se) {
+    for (int i = 0; i < count; ++i) {
+      const RowEstimate r = row_estimate(m, first + i);
+      value.push_back(r.mean);
+      se.push_back(r.se);
+    }
+  };
+  fill(l.mean(), l.dim, e.mean, e.mean_se);
+  fill(l.second(), l.dim, e.second, e.second_se);
+  fill(l.quantity(), l.quantities, e.quantity, e.quantity_se);
+  if (l.covariance) {
+    e.covariance.resize(std::size_t(l.dim) * l.dim);
+    for (int i = 0; i < l.dim; ++i) {
+      e.covariance[i * l.dim + i] = e.variance(i);
+      for (int j = 0; j < i; ++j)
+        e.covariance[i * l.dim + j] = e.covariance[j * l.dim + i] =
+            row_estimate(m, l.cross() + i * (i - 1) / 2 + j).mean - e.mean[i] * e.mean[j];
+    }
+  }
+  const double count = double(m.iterations) * m.chains;
+  e.weight_ess = count / row_estimate(m, MomentLayout::weight_square).mean;
+  e.beta_mean = row_estimate(m, MomentLayout::beta_mean).mean;
+  e.nested = m.iterations < 500;
+  e.rhat_max = 0;
+  e.ess_min = INFINITY;
+  for (int i = 0; i < l.dim; ++i) {
+    const double r = e.nested ? nested_rhat_of(m, i) : split_rhat_of(m, i);
+    if (!(r <= e.rhat_max)) e.rhat_max = r;  // a NaN stays
+    e.ess_min = std::min(e.ess_min, e.variance(i) / (e.mean_se[i] * e.mean_se[i]));
+  }
+  e.acceptance = m.stats[stat_acceptance] / count;
+  e.divergence_rate = m.stats[stat_divergences] / count;
+  e.switches = m.stats[stat_switches];
+  e.gradients = m.stats[stat_gradients];
+  return e;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/run_context.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "host/errors.hpp"
+#include "targets/registry.hpp"
+#ifdef LOCKSTEP_CUDA
+#include "targets/cuda_device.hpp"
+#endif
+
+namespace lockstep {
+namespace {
+
+/// Instruction set the kernels were built for.
+const char* isa_name() {
+#if defined(__AVX512F__)
+  return "AVX-512";
+#elif defined(__AVX2__)
+  return "AVX2";
+#else
+  return "baseline";
+#endif
+}
+
+double available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  double kilobytes;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    file.ignore(64, '\n');
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+std::string shown_time(double s) {
+  if (s < 100) return fmt::format("{:.0f} s", s);
+  return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
+}
+
+}  // namespace
+
+RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label) {
+  RunContext c;
+  c.target = &target;
+  c.key = make_stream_key(run.seed, label);
+  c.precision = run.precision == "single"   ? Precision::single
+                : run.precision == "double" ? Precision::full
+                                            : Precision::mixed;
+  c.threads = run.threads > 0 ? run.threads : omp_get_num_procs();
+#ifdef LOCKSTEP_CUDA
+  if (run.device != "cpu") c.cuda = cuda_available();
+  if (run.device == "cuda" && !c.cuda)
+    throw UserError("there is no usable CUDA device (--device cuda needs one). Use --device cpu, or auto to take "
+                    "whichever there is");
+#else
+  if (run.device == "cuda")
+    throw UserError("this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
+                    "nvcc is installed");
+#endif
+  if (run.device == "auto" && !c.cuda && !run.quiet && isatty(2))
+    fmt::print(stderr, "no GPU in use: computing on the CPU\n");
+  return c;
+}
+
+std::string device_name(const RunContext& context) {
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) return cuda_device_name();
+#endif
+  return fmt::format("cpu ({})", isa_name());
+}
+
+std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what) {
+  if (quiet || !isatty(2)) return [](const std::string&, double) {};
+  struct State {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now(), shown = start, stage_start = start;
+    std::string stage;
+    bool printed = false;
+    ~State() {
+      if (printed) std::fputs("\r\033[K", stderr);
+    }
+  };
+  auto state = std::make_shared<State>();
+  return [state, what = std::move(what)](const std::string& stage, double share) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto seconds = [&](auto t) { return std::chrono::duration<double>(now - t).count(); };
+    if (stage != state->stage) {
+      state->stage = stage;
+      state->stage_start = now;
+    }
+    if (seconds(state->start) < 2 || seconds(state->shown) < 0.2) return;
+    state->shown = now;
+    state->printed = true;
+    const double left = share > 0.01 ? seconds(state->stage_start) * (1 - share) / share : -1;
+    const int full = int(30 * std::min(1.0, share));
+    fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full, 100 * share,
+               left < 0 ? "" : ", " + shown_time(left) + " left");
+    std::fflush(stderr);
+  };
+}
+
+double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::int64_t stored_draws) {
+  const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, rows = n * (dim + 1);
+  const double triangle = 0.5 * dim * (dim + 1);
+  const double per_chain = 8 * (2 * rows + 1 + 2 * n + 6 + 4 * dim + kStatRows + 3 + 2 * dim) +
+                           8 * triangle * (model.dense_metric + (dim <= 64)) +
+                           8 * 128 * (3 + 2.0 * dim);  // batches kept by the host
+  return double(chains) * (per_chain + double(stored_draws) * (4 * (dim + 3) + (n > 1 ? 8 * n * (dim + 2) : 0)));
+}
+
+void check_memory(double bytes, bool quiet) {
+  const double have = available_memory();
+  if (!quiet) fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
+  if (bytes > 0.9 * have)
+    throw UserError(fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
+                                "killed). Lower --chains, raise --thin, or leave out --draws",
+                                bytes / 1073741824, have / 1073741824));
+}
+
+}  // namespace lockstep

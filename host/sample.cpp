@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/sample.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "host/config.hpp"
+#include "host/diagnostics.hpp"
+#include "host/draws_file.hpp"
+#include "host/files.hpp"
+#include "host/run_context.hpp"
+#include "host/target_input.hpp"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<double> second_moments(const Truth& t) {
+  std::vector<double> v;
+  for (std::size_t i = 0; i < t.mean.size(); ++i) v.push_back(t.second_moment(int(i)));
+  return v;
+}
+
+Json matrix(const std::vector<double>& values, int d) {
+  Json m = Json::array();
+  for (int i = 0; i < d; ++i) m.push_back(std::vector<double>(values.begin() + i * d, values.begin() + (i + 1) * d));
+  return m;
+}
+
+double mean_of(const std::vector<double>& v) {
+  double s = 0;
+  for (double x : v) s += x / double(v.size());
+  return s;
+}
+
+void write_draws_file(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run, int dim,
+                      int samples) {
+  DrawsFile f;
+  f.chains = run.chains;
+  f.draws = r.draws.draws;
+  f.dim = dim;
+  f.pseudo_samples = samples > 1 ? samples : 0;
+  f.x = r.draws.x;
+  std::vector<std::int32_t> steps(r.draws.steps.begin(), r.draws.steps.end());
+  f.sample_stats = {{"acceptance_rate", r.draws.acceptance}, {"lp", r.draws.log_density}, {"n_steps", steps}};
+  f.weighted_x = r.draws.weighted_x;
+  f.log_weight = r.draws.log_weight;
+  f.beta = r.draws.beta;
+  f.attributes = {{"inference_library_version", LOCKSTEP_VERSION}};
+  write_draws(path, f);
+}
+
+Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfig& config, const RunOptions& run, int dim) {
+  Json d;
+  d["acceptance"] = e.acceptance;
+  d["step_size"] = mean_of(r.frozen.step_size);
+  const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
+  d["num_leapfrog"] = e.gradients / (double(r.units[0].iterations) * run.chains * n);
+  d["trajectory_time"] = mean_of(r.frozen.trajectory_time);
+  d["divergences"] = std::int64_t(r.units[0].stats[stat_divergences]);
+  d[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
+  if (r.draws.draws >= 4) {
+    // Diagnostics of the stored, unweighted draws.
+    const std::vector<double> x(r.draws.x.begin(), r.draws.x.end());
+    double bulk = INFINITY, tail = INFINITY, rhat = 0;
+    for (const auto& one : diagnose_all(x, run.chains, r.draws.draws, dim)) {
+      bulk = std::min(bulk, one.ess_bulk);
+      tail = std::min(tail, one.ess_tail);
+      rhat = std::max(rhat, one.rhat);
+    }
+    if (run.chains > 1) d["rhat_max"] = rhat;
+    d["ess_bulk_min"] = bulk;
+    d["ess_tail_min"] = tail;
+  }
+  d["ess_min"] = e.ess_min;
+  d["weight_ess"] = e.weight_ess;
+  d["beta_mean"] = e.beta_mean;
+  d["mode_switches"] = e.switches;
+  return d;
+}
+
+}  // namespace
+
+std::vector<std::string> failed_gates(const Estimates& e, int dim) {
+  std::vector<std::string> failed;
+  if (!(e.rhat_max <= 1.05)) failed.push_back(e.nested ? "nested_rhat" : "rhat");
+  if (!(e.acceptance >= 0.2 && e.acceptance <= 0.99)) failed.push_back("acceptance");
+  if (!(e.divergence_rate < 0.01)) failed.push_back("divergences");
+  if (!(e.weight_ess >= 10.0 * dim)) failed.push_back("weight_ess");
+  return failed;
+}
+
+ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units) {
+  ChainRunOptions o;
+  o.units = std::move(units);
+  o.chains = run.chains;
+  o.warmup = run.warmup;
+  o.iterations = run.iterations;
+  o.gradients = run.gradients;
+  o.se = run.se;
+  o.init = run.init;
+  o.init_scale = run.init_scale;
+  o.draws = run.draws;
+  o.thin = run.thin;
+  return o;
+}
+
+Json sample(const RunOptions& run, bool& was_interrupted) {
+  const auto start = std::chrono::steady_clock::now();
+  if (!run.out.empty()) ensure_writable_folder(run.out);
+  const auto target = build_target(run);
+  const int d = target->dim();
+  const SamplerConfig config = sampler_config(run, d, target->tails());
+  RunContext context = make_context(run, *target, "");
+  context.progress = progress_printer(run.quiet, run.target);
+  ChainRunOptions options = chain_run_options(run, {0});
+  options.covariance = d <= 64;
+  const std::int64_t kept = run.draws ? run.iterations / run.thin + 1 : 0;
+  check_memory(planned_bytes(config.model, d, std::max(run.chains, config.warmup_chains), kept), run.quiet);
+
+  const ChainRunResult r = run_chains(context, config, options);
+  was_interrupted = r.interrupted;
+  const Estimates e = estimate(r.units[0]);
+  const auto failed = failed_gates(e, d);
+  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  Json s;
+  s["schema"] = 1;
+  s["version"] = LOCKSTEP_VERSION;
+  s["command"] = "sample";
+  s["verdict"] = failed.empty() ? "pass" : "fail";
+  s["failed_gates"] = failed;
+  s["warnings"] = Json::array();
+  s["target"] = {{"name", run.target}, {"dim", d}, {"settings", run.target_settings}};
+  if (!run.data.empty()) s["target"]["data"] = run.data.string();
+  s["sampler"] = {{"name", config.name}, {"settings", config.effective}};
+  s["seed"] = run.seed;
+  s["device"] = device_name(context);
+  s["precision"] = run.precision;
+  s["threads"] = context.threads;
+  s["chains"] = run.chains;
+  s["warmup"] = run.warmup;
+  s["iterations"] = r.units[0].iterations;
+  s["cost"] = {{"gradients", e.gradients},
+               {"warmup_gradients", r.frozen.warmup_gradients[0]},
+               {"scout_gradients", r.frozen.scout_gradients[0]},
+               {"wall_s", wall},
+               {"sampling_s", r.sampling_seconds},
+               {"gradients_per_s", e.gradients / r.sampling_seconds}};
+  s["estimates"] = {{"mean", e.mean}, {"mean_se", e.mean_se}, {"second_moment", e.second},
+                    {"second_moment_se", e.second_se}};
+  if (!e.covariance.empty()) s["estimates"]["covariance"] = matrix(e.covariance, d);
+  const Truth& truth = target->truth();
+  for (std::size_t q = 0; q < e.quantity.size(); ++q) {
+    s["estimates"]["quantities"][target->quantities()[q]] = e.quantity[q];
+    s["estimates"]["quantities_se"][target->quantities()[q]] = e.quantity_se[q];
+  }
+  s["truth"] = {{"mean", truth.mean}, {"second_moment", second_moments(truth)}};
+  if (d <= 64) s["truth"]["covariance"] = matrix(truth.covariance, d);
+  s["truth"]["log_z"] = truth.log_z;
+  for (std::size_t q = 0; q < truth.quantities.size(); ++q) s["truth"]["quantities"][target->quantities()[q]] = truth.quantities[q];
+  s["diagnostics"] = diagnostics(e, r, config, run, d);
+  if (r.interrupted) s["warnings"].push_back("interrupted after " + std::to_string(r.units[0].iterations) + " iterations");
+  std::vector<std::string> removed;
+  s = strip_non_finite(s, &removed);
+  for (const auto& name : removed)
+    if (name.rfind("truth", 0) != 0) s["warnings"].push_back(name + " is not finite and left out");
+
+  if (!run.out.empty()) {
+    if (run.draws) write_draws_file(run.out / "draws.nc", r, run, d, config.model.pseudo_samples);
+    write_atomically(run.out / "run.toml", write_run_toml(run));
+    write_summary(run.out / "summary.json", s);
+  }
+  return s;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/sampler_config.hpp"
+
+#include <fmt/format.h>
+
+#include "host/errors.hpp"
+#include "host/settings.hpp"
+#include "host/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+Keys hmc_keys() {
+  return {{"step_size", "leapfrog step in units of the metric (default: dual averaging)"},
+          {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
+          {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up)"},
+          {"jitter", "randomise the trajectory length (default true)"},
+          {"target_acceptance", "acceptance that dual averaging aims at (default 0.8)"},
+          {"metric", "unit, diagonal or dense (default diagonal)"},
+          {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
+          {"scout_particles", "particles of the sequential Monte Carlo scout (default 256)"},
+          {"warmup_chains", "least number of chains that adapt one replicate (default 16)"}};
+}
+
+Keys pe_keys() {
+  Keys keys = hmc_keys();
+  const Keys more = {
+      {"pseudo_samples", "N, 1 to 64 (default 5)"},
+      {"instrument", "bridge (path to a learned Gaussian), tempered (the paper's) or fixed (default bridge)"},
+      {"beta", "one fixed inverse temperature (default: learned)"},
+      {"beta_min", "lower end of beta (default 0; tempered 0.001)"},
+      {"beta_max", "upper end of beta (default 1)"},
+      {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
+      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
+      {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
+      {"base_mean", "mean of the fixed instrument, one number or one per axis"},
+      {"base_sd", "its standard deviations"},
+      {"box", "half width of a reflecting box about the origin (default none)"}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+/// int z(beta) g(beta) d beta must be finite, or the chain drifts to beta = 0 and x = infinity.
+void require_proper(const ModelSpec& m, int dim, Tails tails) {
+  if (m.box < std::numeric_limits<double>::infinity()) return;
+  if (tails == Tails::heavy)
+    throw UserError("pure tempering of a heavy-tailed target is improper (its tempered densities have no integral). "
+                    "Use sampler.instrument=bridge, or a sampler.box");
+  if (!m.learned ? m.fixed_beta > 0 : m.low > 0) return;
+  if (m.learned && m.g_exponent > 0.5 * dim - 1) return;
+  throw UserError(fmt::format(
+      "pure tempering down to beta = 0 is improper in {} dimensions (the chain drifts to beta = 0 and x = infinity). "
+      "Set sampler.beta_min above 0, sampler.box, sampler.g_exponent above {}, or sampler.instrument=bridge",
+      dim, 0.5 * dim - 1));
+}
+
+std::vector<double> per_axis(SettingsReader& s, const std::string& key, double standard, int dim) {
+  std::vector<double> v = s.get<std::vector<double>>(key, std::vector<double>{standard});
+  if (v.size() == 1) v.assign(dim, v[0]);
+  if (int(v.size()) != dim) s.refuse(key, fmt::format("one number, or {} for the target's dimensions", dim));
+  return v;
+}
+
+}  // namespace
+
+const std::vector<SamplerInfo>& sampler_registry() {
+  static const std::vector<SamplerInfo> samplers = {
+      {"hmc", "Hamiltonian Monte Carlo, leapfrog, jittered trajectories",
+       "accept (x', p') with min(1, exp(H(x, p) - H(x', p'))), H = -log density + |p|^2 / 2", hmc_keys(),
+       "Neal (2011); dual averaging: Hoffman & Gelman (2014); trajectory length: Hoffman, Radul & Sountsov (2021)"},
+      {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
+       "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)", pe_keys(),
+       "Nemeth, Lindsten, Filippone & Hensman (2019)"},
+      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", hmc_keys(), "Metropolis et al. (1953)"}};
+  return samplers;
+}
+
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
+  SamplerConfig c;
+  c.name = run.sampler.empty() ? "pe" : run.sampler;
+  std::vector<std::string> names;
+  for (const auto& s : sampler_registry()) names.push_back(s.name);
+  if (std::find(names.begin(), names.end(), c.name) == names.end())
+    throw UserError("there is no sampler " + c.name + " (a run needs one it knows). " +
+                    near_or_known(c.name, names, "samplers") + " See: lockstep samplers");
+  SettingsReader s(run.sampler_settings, "sampler " + c.name);
+  const bool pe = c.name == "pe", paper = run.paper_settings;
+
+  using Instrument = SamplerConfig::Instrument;
+  if (pe) {
+    c.model.kind = ModelKind::pseudo_extended;
+    c.model.pseudo_samples = int(s.integer("pseudo_samples", paper ? 2 : 5, 1, 64));
+    const auto instrument = s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
+    c.instrument = instrument == "bridge" ? Instrument::bridge
+                   : instrument == "fixed" ? Instrument::fixed : Instrument::tempered;
+    const bool tempered = c.instrument == Instrument::tempered;
+    c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
+    if (c.instrument == Instrument::fixed) {
+      c.base_mean = per_axis(s, "base_mean", 0, dim);
+      c.base_sd = per_axis(s, "base_sd", 1, dim);
+      for (double v : c.base_sd)
+        if (!(v > 0)) s.refuse("base_sd", "above zero");
+    }
+    if (c.instrument != Instrument::fixed) {
+      c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
+      c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
+      c.model.high = s.in_range("beta_max", 1, 0, 1);
+      if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
+      c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+      if (c.instrument == Instrument::bridge) {
+        c.tilt = s.in_range("tilt", 3, -1000, 1000);
+        c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+      } else {
+        c.tilt = s.in_range("tilt", 0, -1000, 1000);
+      }
+    }
+    c.model.box = s.positive("box", std::numeric_limits<double>::infinity());
+    if (tempered) require_proper(c.model, dim, tails);
+  }
+  if (c.name == "rwm") c.transition = TransitionKind::random_walk;
+  c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
+  c.model.dense_metric = c.metric == "dense";
+  if (c.model.dense_metric && std::isfinite(c.model.box)) s.refuse("metric", "unit or diagonal with sampler.box");
+  c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
+  c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
+  c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : 0;
+  c.jitter = s.get<bool>("jitter", true);
+  c.target_acceptance = s.in_range("target_acceptance", c.name == "rwm" ? 0.3 : pe && !paper ? 0.75 : 0.8, 0.05, 0.999);
+  c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
+  c.scout_particles = int(s.integer("scout_particles", 256, 16, 1 << 20));
+  c.warmup_chains = int(s.integer("warmup_chains", 16, 1, 1 << 16));
+  if (!c.adapt && c.step_size == 0)
+    throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
+  s.finish();
+  c.effective = s.effective();
+  return c;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/options.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+/// A sampler's settings, checked, with the defaults of `lockstep samplers NAME`.
+struct SamplerConfig {
+  std::string name;                    // hmc | pe | rwm
+  ModelSpec model;
+  TransitionKind transition = TransitionKind::hmc;
+  enum class Instrument { none, bridge, tempered, fixed } instrument = Instrument::none;
+  std::string metric = "diagonal";     // unit | diagonal | dense
+  bool adapt = true;
+  double step_size = 0;                // 0: adapted by dual averaging
+  int num_leapfrog = 0;                // 0: from the trajectory time
+  double trajectory_time = 0;          // in the metric's units; 0: ChEES
+  double target_acceptance = 0.8;
+  bool jitter = true;
+  // Base of the bridge, or the fixed instrument.
+  double base_inflation = 1.2;         // of its standard deviations
+  double tilt = 3;                     // log zeta = log Z-hat + tilt + 2 se
+  std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
+  int scout_particles = 256;
+  int warmup_chains = 16;              // at least so many chains adapt a replicate
+  Settings effective;                  // for summary.json
+};
+
+struct SamplerInfo {
+  std::string name, summary, formula;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string source;
+};
+
+const std::vector<SamplerInfo>& sampler_registry();
+
+/// Settings of a run's sampler for a target of `dim` dimensions and known tails. Throws UserError for unknown names
+/// and improper tempering (methods: int z(beta) g(beta) d beta must be finite).
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails);
+
+}  // namespace lockstep

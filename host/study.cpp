@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/study.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+
+#include "host/config.hpp"
+#include "host/errors.hpp"
+#include "host/files.hpp"
+#include "host/run_context.hpp"
+#include "host/sample.hpp"
+#include "host/study_files.hpp"
+#include "host/study_pictures.hpp"
+#include "host/study_report.hpp"
+#include "host/suggest.hpp"
+#include "host/target_input.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Everything a setting's rows depend on.
+std::string fingerprint(const StudySetting& s, int replicates) {
+  RunOptions run = s.run;  // where it computes and where it writes do not matter
+  run.threads = 0;
+  run.device = "auto";
+  run.out.clear();
+  run.quiet = run.resume = false;
+  return fmt::format("{}|{}|{}|{}|{}", LOCKSTEP_VERSION, s.label, replicates, s.adaptation, write_run_toml(run));
+}
+
+struct Prepared {
+  std::unique_ptr<TargetInstance> target;
+  SamplerConfig config;
+};
+
+Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
+  try {
+    Prepared p;
+    p.target = build_target(s.run, folder);
+    p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
+    return p;
+  } catch (const UserError& e) {
+    throw UserError("setting \"" + s.label + "\": " + e.what());
+  }
+}
+
+/// Rows of one replicate, in a fixed order: means, second moments, the target's own.
+void add_rows(StudyPart& part, const std::string& label, int replicate, const Estimates& e, const TargetInstance& target) {
+  const Truth& truth = target.truth();
+  auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
+    part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
+  };
+  for (int i = 0; i < target.dim(); ++i) add(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
+  for (int i = 0; i < target.dim(); ++i)
+    add(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
+  for (std::size_t q = 0; q < e.quantity.size(); ++q)
+    add(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
+  add("mode_switches", e.switches, NAN, NAN);
+}
+
+/// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting is rerun.
+std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates, const StudyCommand& command) {
+  RunOptions run = s.run;
+  run.threads = command.threads;
+  run.device = command.device;
+  run.quiet = command.quiet;
+  RunContext context = make_context(run, *p.target, s.label);
+  context.progress = progress_printer(command.quiet, s.label);
+  std::vector<std::uint32_t> units(replicates);
+  std::iota(units.begin(), units.end(), 0u);
+  ChainRunOptions options = chain_run_options(run, units);
+  options.pooled = s.adaptation == "pooled";
+  options.draws = false;
+  check_memory(planned_bytes(p.config.model, p.target->dim(),
+                             std::int64_t(replicates) * std::max(run.chains, p.config.warmup_chains), 0),
+               true);
+  const ChainRunResult r = run_chains(context, p.config, options);
+  if (r.interrupted) return std::nullopt;
+  StudyPart part;
+  part.fingerprint = fingerprint(s, replicates);
+  double gradients = 0;
+  std::map<std::string, int> failures;
+  for (int u = 0; u < replicates; ++u) {
+    const Estimates e = estimate(r.units[u]);
+    add_rows(part, s.label, u, e, *p.target);
+    gradients += e.gradients;
+    for (const auto& gate : failed_gates(e, p.target->dim())) ++failures[gate];
+  }
+  part.verdict = failures.empty() ? "pass" : "fail:";
+  for (const auto& [gate, count] : failures) part.verdict += fmt::format(" {} {}/{}", gate, count, replicates);
+  part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
+  if (!command.quiet)
+    fmt::print(stderr, "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
+               s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
+               gradients / r.sampling_seconds, part.verdict);
+  return part;
+}
+
+}  // namespace
+
+bool run_study(const StudyCommand& command) {
+  Study study = load_study(command.file);
+  if (command.replicates > 0) study.replicates = command.replicates;
+  std::vector<std::string> labels;
+  for (const auto& s : study.settings) labels.push_back(s.label);
+  for (const auto& name : command.only)
+    if (std::find(labels.begin(), labels.end(), name) == labels.end())
+      throw UserError("study " + study.name + " has no setting \"" + name + "\" (--only takes a label). " +
+                      near_or_known(name, labels, "settings"));
+  if (command.out.empty()) throw UserError("a study needs a folder for its results. Give --out DIR");
+  // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
+  const auto folder = std::filesystem::absolute(command.file).parent_path();
+  std::vector<Prepared> prepared;
+  std::vector<std::string> fingerprints;
+  for (auto& s : study.settings) {
+    s.run.seed = study.seed;
+    prepared.push_back(prepare(s, folder));
+    fingerprints.push_back(fingerprint(s, study.replicates));
+  }
+  ensure_writable_folder(command.out);
+  if (!command.resume && command.only.empty()) clear_parts(command.out);
+
+  bool stopped = false;
+  for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
+    const StudySetting& s = study.settings[k];
+    if (!command.only.empty() && std::find(command.only.begin(), command.only.end(), s.label) == command.only.end()) continue;
+    if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
+    const auto part = run_setting(s, prepared[k], study.replicates, command);
+    if (part) write_part(command.out, int(k), *part);
+    stopped = !part;
+  }
+  const StudyResults results = assemble_results(command.out, fingerprints);
+  write_study_table(command.out / "table.md", study, results.rows, results.verdicts);
+  if (!stopped) {
+    std::vector<StudyTarget> targets;
+    for (std::size_t k = 0; k < study.settings.size(); ++k)
+      targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
+    const auto pictures = draw_study(study, targets, command);
+    write_study_report(command.out / "report.html", study, results.rows, results.timings, results.verdicts, pictures,
+                       {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}});
+  }
+  return stopped;
+}
+
+}  // namespace lockstep

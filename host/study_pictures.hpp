@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/sampler_config.hpp"
+#include "host/study.hpp"
+
+namespace lockstep {
+
+struct StudyTarget {
+  const StudySetting* setting;
+  const TargetInstance* target;
+  const SamplerConfig* config;
+};
+
+/// What the study's [plot] table asks for: density grids of one- and two-dimensional targets, the first draws of
+/// replicate 0 of each setting shown, and the pictures themselves, drawn by bench/plot (Python). Returns the pictures
+/// made; where Python or matplotlib is missing it says so and returns none.
+std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
+                                              const StudyCommand& command);
+
+}  // namespace lockstep

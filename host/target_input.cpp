@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/target_input.hpp"
+
+#include <optional>
+
+#include "host/data.hpp"
+#include "host/errors.hpp"
+#include "host/settings.hpp"
+#include "host/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+class HostInput : public TargetInput {
+ public:
+  HostInput(const RunOptions& run, const std::filesystem::path& relative_to)
+      : settings_(run.target_settings, "target " + run.target) {
+    if (run.data.empty()) return;
+    const auto path = resolve_data_path(run.data, run.data_dir, relative_to);
+    json_ = load_json_file(path);
+    data_.emplace(*json_, "target " + run.target + " (" + path.filename().string() + ")");
+  }
+
+  double number(const std::string& key, double standard, double low, double high) override {
+    return settings_.in_range(key, standard, low, high);
+  }
+  int integer(const std::string& key, int standard, int low, int high) override {
+    return static_cast<int>(settings_.integer(key, standard, low, high));
+  }
+  std::string choice(const std::string& key, const std::string& standard,
+                     const std::vector<std::string>& allowed) override {
+    return settings_.one_of(key, standard, allowed);
+  }
+  bool has_data() override { return data_.has_value(); }
+  bool has(const std::string& name) override { return data_ && data_->has(name); }
+
+  DataArray array(const std::string& name) override {
+    int depth = 0;
+    if (data_->has(name))
+      for (const auto* v = &(*json_)[name]; v->is_array() && !v->empty(); v = &(*v)[0]) ++depth;
+    DataArray a;
+    auto append = [&](const Eigen::MatrixXd& m) {
+      for (Eigen::Index i = 0; i < m.rows(); ++i)
+        for (Eigen::Index j = 0; j < m.cols(); ++j) a.values.push_back(m(i, j));
+    };
+    if (depth <= 1) {
+      const Eigen::VectorXd v = data_->vector(name);
+      a.values.assign(v.begin(), v.end());
+      a.shape = {int(v.size())};
+    } else if (depth == 2) {
+      const Eigen::MatrixXd m = data_->matrix(name);
+      append(m);
+      a.shape = {int(m.rows()), int(m.cols())};
+    } else {
+      const auto list = data_->matrices(name);
+      for (const auto& m : list) append(m);
+      a.shape = {int(list.size()), int(list[0].rows()), int(list[0].cols())};
+    }
+    return a;
+  }
+
+  [[noreturn]] void fail(const std::string& message) override { throw UserError(message); }
+  void finish() const { settings_.finish(); }
+
+ private:
+  SettingsReader settings_;
+  std::optional<nlohmann::json> json_;
+  std::optional<DataReader> data_;
+};
+
+}  // namespace
+
+const TargetEntry& require_target(const std::string& name) {
+  if (const TargetEntry* entry = find_target(name)) return *entry;
+  std::vector<std::string> known;
+  for (const auto& e : target_registry()) known.push_back(e.info().name);
+  throw UserError("there is no target " + name + " (a run needs one it knows). " +
+                  near_or_known(name, known, "targets") + " See: lockstep targets");
+}
+
+std::unique_ptr<TargetInstance> build_target(const RunOptions& run, const std::filesystem::path& relative_to) {
+  const TargetEntry& entry = require_target(run.target);
+  const TargetInfo info = entry.info();
+  if (!run.data.empty() && info.data.empty())
+    throw UserError("target " + run.target + " takes no data (" + run.data.string() +
+                    " would be ignored). Leave out the data, or use target mixture");
+  HostInput input(run, relative_to);
+  auto target = entry.make(input);
+  input.finish();
+  return target;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
+#include <functional>
+#include <string>
+
+#include "targets/engine.hpp"
+
+namespace lockstep {
+
+/// Chain and unit numbers of every chain of a batch.
+inline void number_chains(EngineSpec& spec, const std::vector<std::uint32_t>& units, int chains_per_unit) {
+  spec.chain.clear();
+  spec.unit.clear();
+  for (std::uint32_t u : units)
+    for (int c = 0; c < chains_per_unit; ++c) {
+      spec.chain.push_back(static_cast<std::uint32_t>(c));
+      spec.unit.push_back(u);
+    }
+}
+
+/// One number per unit spread to its chains.
+inline void set_per_unit(Engine& engine, int row, const std::vector<double>& per_unit) {
+  const int per = engine.chains() / int(per_unit.size());
+  std::vector<double> values(engine.chains());
+  for (int c = 0; c < engine.chains(); ++c) values[c] = per_unit[c / per];
+  engine.set_parameter(row, values);
+}
+/// Row `index` of [unit][dim] spread to the chains.
+inline void set_axis(Engine& engine, int row, const std::vector<double>& per_unit_and_axis, int dim) {
+  const int units = int(per_unit_and_axis.size()) / dim;
+  std::vector<double> v(units);
+  for (int i = 0; i < dim; ++i) {
+    for (int u = 0; u < units; ++u) v[u] = per_unit_and_axis[std::size_t(u) * dim + i];
+    set_per_unit(engine, row + i, v);
+  }
+}
+/// Mean over each unit's chains of row `row` of [row][chain].
+inline std::vector<double> unit_means(const std::vector<double>& rows, int row, int chains, int units) {
+  std::vector<double> mean(units, 0.0);
+  const int per = chains / units;
+  for (int c = 0; c < chains; ++c) mean[c / per] += rows[std::size_t(row) * chains + c] / per;
+  return mean;
+}
+
+/// Where and how a run computes, and whom it tells.
+struct RunContext {
+  const class TargetInstance* target = nullptr;
+  StreamKey key;
+  Precision precision = Precision::mixed;
+  int threads = 1;
+  bool cuda = false;
+  /// Called between launches with the stage and the share done; throws Interrupted to stop.
+  std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
+};
+
+}  // namespace lockstep

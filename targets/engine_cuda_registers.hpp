@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The members of RegisterKernels, included by the generated file of each density and precision that compiles its
+// register kernels, with spills as errors, apart from the rest of its engine.
+#include "kernels/launch_registers.cuh"
+#include "targets/engine_cuda.hpp"
+
+namespace lockstep {
+
+#define LOCKSTEP_REGISTER_KERNELS(Model)                                                                  \
+  template <class Density, class R, class E>                                                              \
+  void RegisterKernels<Density, R, E>::initialize(const Model& model, const BatchView<R, E>& b) {         \
+    initialize_registers(model, b);                                                                       \
+  }                                                                                                       \
+  template <class Density, class R, class E>                                                              \
+  void RegisterKernels<Density, R, E>::advance(const Model& model, const BatchView<R, E>& b,              \
+                                               const LaunchSpec& spec) {                                  \
+    advance_registers<Hmc>(model, b, spec);                                                               \
+  }
+LOCKSTEP_REGISTER_KERNELS(Plain)
+LOCKSTEP_REGISTER_KERNELS(Tempered)
+LOCKSTEP_REGISTER_KERNELS(Pseudo2)
+LOCKSTEP_REGISTER_KERNELS(Pseudo5)
+#undef LOCKSTEP_REGISTER_KERNELS
+
+}  // namespace lockstep
