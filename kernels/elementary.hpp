@@ -2,7 +2,8 @@
 #pragma once
 // Elementary functions on lanes. Packs get polynomials written on the lane operations (bit-identical at every
 // width); scalar lanes take the C library's on the host and CUDA's on the device.
-// Accuracy of the packs, measured in tests/kernels/unit_elementary.cpp: within 2 units in the last place.
+// Accuracy of the packs, measured in tests/kernels/unit_elementary.cpp: within 2 units in the last place (log1p and
+// log_sigmoid: 3).
 #include "kernels/lanes.hpp"
 
 #ifndef __CUDACC__
@@ -156,17 +157,19 @@ LOCKSTEP_FN void split_exponent(Pack<T, W> a, Pack<T, W>& m, Pack<T, W>& e) {
     e.v[k] = hn::ConvertTo(typename P::Tag(), n);
   }
 }
-/// log m = 2 atanh(t), t = (m - 1)/(m + 1), by its series; |t| < 0.172.
+/// log m for m in [sqrt(1/2), sqrt(2)). With f = m - 1 and t = f / (m + 1), |t| < 0.172, log m = 2 atanh(t) =
+/// f - (h - t (h + R)), where h = f^2 / 2 and R = 2 t^2/3 + 2 t^4/5 + ...: f is exact, so the rest may round.
 template <class T, int W>
-LOCKSTEP_FN Pack<T, W> log_fraction(Pack<T, W> t) {
-  const auto s = t * t;
+LOCKSTEP_FN Pack<T, W> log_fraction(Pack<T, W> m) {
+  const auto f = m - T(1), t = f / (m + T(1)), s = t * t, h = f * f * T(0.5);
+  auto rest = [&](const auto& c) { return f - nfma(t, fma(s, polynomial(s, c), h), h); };
   if constexpr (sizeof(T) == 4) {
-    constexpr T c[] = {T(2) / 11, T(2) / 9, T(2) / 7, T(2) / 5, T(2) / 3, T(2)};
-    return t * polynomial(s, c);
+    constexpr T c[] = {T(2) / 11, T(2) / 9, T(2) / 7, T(2) / 5, T(2) / 3};
+    return rest(c);
   } else {
-    constexpr T c[] = {T(2) / 21, T(2) / 19, T(2) / 17, T(2) / 15, T(2) / 13, T(2) / 11,
-                       T(2) / 9,  T(2) / 7,  T(2) / 5,  T(2) / 3,  T(2)};
-    return t * polynomial(s, c);
+    constexpr T c[] = {T(2) / 21, T(2) / 19, T(2) / 17, T(2) / 15, T(2) / 13,
+                       T(2) / 11, T(2) / 9,  T(2) / 7,  T(2) / 5,  T(2) / 3};
+    return rest(c);
   }
 }
 /// log a for positive normal a; -inf at 0, NaN below and for NaN.
@@ -174,13 +177,13 @@ template <class T, int W>
 LOCKSTEP_FN Pack<T, W> log(Pack<T, W> a) {
   Pack<T, W> m, e;
   split_exponent(a, m, e);
-  auto r = fma(e, Pack<T, W>(T(kLn2)), log_fraction((m - T(1)) / (m + T(1))));
+  auto r = fma(e, Pack<T, W>(T(kLn2)), log_fraction(m));
   constexpr T inf = std::numeric_limits<T>::infinity();
   r = select(a < std::numeric_limits<T>::min(), Pack<T, W>(-inf), r);
   r = select(a < T(0), Pack<T, W>(std::numeric_limits<T>::quiet_NaN()), r);
   return select(a < inf, r, a + a);  // +inf and NaN pass through
 }
-/// log(1 + a) for a > -1, accurate for small |a|.
+/// log(1 + a) for finite a > -1, accurate for small |a|.
 template <class T, int W>
 LOCKSTEP_FN Pack<T, W> log1p(Pack<T, W> a) {
   // With u = fl(1 + a): log1p(a) = log(u) a / (u - 1), and a itself where u = 1.
@@ -198,16 +201,16 @@ LOCKSTEP_FN void sincospi(Pack<T, W> a, Pack<T, W>& s, Pack<T, W>& c) {
   const P z = r * r;
   P sr, cr;
   if constexpr (sizeof(T) == 4) {
-    constexpr T sc[] = {T(1) / 362880, T(-1) / 5040, T(1) / 120, T(-1) / 6, T(1)};
-    constexpr T cc[] = {T(1) / 40320, T(-1) / 720, T(1) / 24, T(-1) / 2, T(1)};
-    sr = r * polynomial(z, sc);
+    constexpr T sc[] = {T(1) / 362880, T(-1) / 5040, T(1) / 120, T(-1) / 6};
+    constexpr T cc[] = {T(-1) / 3628800, T(1) / 40320, T(-1) / 720, T(1) / 24, T(-1) / 2, T(1)};
+    sr = fma(r * z, polynomial(z, sc), r);
     cr = polynomial(z, cc);
   } else {
     constexpr T sc[] = {T(-1) / 1307674368000.0, T(1) / 6227020800.0, T(-1) / 39916800, T(1) / 362880,
-                        T(-1) / 5040,            T(1) / 120,          T(-1) / 6,        T(1)};
+                        T(-1) / 5040,            T(1) / 120,          T(-1) / 6};
     constexpr T cc[] = {T(1) / 20922789888000.0, T(-1) / 87178291200.0, T(1) / 479001600, T(-1) / 3628800,
                         T(1) / 40320,            T(-1) / 720,           T(1) / 24,        T(-1) / 2, T(1)};
-    sr = r * polynomial(z, sc);
+    sr = fma(r * z, polynomial(z, sc), r);
     cr = polynomial(z, cc);
   }
   const P half = q * T(0.5);
