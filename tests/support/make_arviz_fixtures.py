@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes arviz_fixtures.json: what ArviZ says about draws that tests/host/unit_diagnostics.cpp makes again.
 
-The draws are not stored, only how to make them: integer arithmetic up to one last division, so that Python and C++
-agree to the last bit. Needs ArviZ, and arviz-stats for the nested R-hat:
+The draws are not stored, only how to make them: integer arithmetic up to one last division, so that Python
+and C++ agree to the last bit. Needs ArviZ, and arviz-stats for the nested R-hat:
 
     python3 -m venv /tmp/arviz && /tmp/arviz/bin/pip install arviz==0.22.0 arviz-stats==0.8.0
     /tmp/arviz/bin/python tests/support/make_arviz_fixtures.py
@@ -44,9 +44,9 @@ def make_draws(case):
     """AR(1) in integers: state = (ar * state >> 8) + innovation, then shaped by the case's fields.
 
     The innovation is the sum of the four 16-bit parts of a random number less its mean, about normal. Fields:
-    `ar` (autocorrelation * 256), `shift` (added per chain number), `coarse` (bits dropped: ties), `heavy` (divide by
-    a uniform: Cauchy-like tails), `offset`, `denominator` (the last division), `constant` (this value and no other),
-    `frozen` (chains below this number repeat their first draw).
+    `ar` (autocorrelation * 256), `shift` (added per chain number), `coarse` (bits dropped: ties), `heavy`
+    (divide by a uniform: Cauchy-like tails), `offset`, `denominator` (the last division), `constant` (this
+    value and no other), `frozen` (chains below this number repeat their first draw).
     """
     if case["constant"] is not None:
         return numpy.full((case["chains"], case["draws"]), case["constant"])
@@ -67,14 +67,17 @@ def make_draws(case):
     return out
 
 
-DEFAULTS = dict(chains=4, draws=100, seed=1, ar=128, shift=0, coarse=0, heavy=False, offset=0, denominator=65536,
-                constant=None, frozen=0, superchains=2)
+DEFAULTS = dict(chains=4, draws=100, seed=1, ar=128, shift=0, coarse=0, heavy=False, offset=0,
+                denominator=65536, constant=None, frozen=0, superchains=2)
 
 
 def cases():
     for draws in (4, 5, 6, 7, 8, 9, 10, 11, 13, 21, 50, 101, 1000, 1001):
         yield f"ar1, {draws} draws", dict(draws=draws)
         yield f"one chain, {draws} draws", dict(draws=draws, chains=1, superchains=1)
+    for i in range(12):  # the sum over lags ends at the last lag in some, with every combination of signs
+        count = 1 + i % 3
+        yield f"short {i}", dict(draws=10 + i // 6, ar=0 if i % 2 else -100, chains=count, superchains=count)
     yield "independent", dict(ar=0, draws=500)
     yield "antithetic", dict(ar=-128, draws=500)
     yield "strongly antithetic", dict(ar=-243, draws=333)
@@ -92,7 +95,8 @@ def cases():
     yield "offset", dict(offset=65536 * 100000, draws=300)
     yield "narrow", dict(offset=1 << 40, denominator=1 << 40, coarse=4, draws=300)
     yield "tiny", dict(denominator=1 << 60, draws=300)
-    yield "below resolution", dict(denominator=2.0**70, draws=50)  # ArviZ takes a range under 1e-15 for a constant
+    # ArviZ takes values within 1e-15 of each other for a constant.
+    yield "below resolution", dict(denominator=2.0**70, draws=50)
     yield "ties", dict(coarse=15, draws=200)
     yield "ties, odd", dict(coarse=16, draws=201, ar=200)
     yield "two values", dict(coarse=40, draws=150)
@@ -118,8 +122,9 @@ def fixture(name, fields):
     if case["superchains"] > 1:
         nested = array_stats.rhat_nested(draws, superchain_ids=ids, method="identity")
     expected = dict(
-        rhat=arviz.rhat(draws), ess_bulk=arviz.ess(draws, method="bulk"), ess_tail=arviz.ess(draws, method="tail"),
-        ess_mean=arviz.ess(draws, method="mean"), mcse_mean=arviz.mcse(draws, method="mean"),
+        rhat=arviz.rhat(draws), ess_bulk=arviz.ess(draws, method="bulk"),
+        ess_tail=arviz.ess(draws, method="tail"), ess_mean=arviz.ess(draws, method="mean"),
+        mcse_mean=arviz.mcse(draws, method="mean"),
         split_rhat=arviz.rhat(draws, method="split"), nested_rhat=nested)
     return dict(name=name, **{k: v for k, v in fields.items()}, last_draw=draws[-1, -1],
                 expected={k: number(v) for k, v in expected.items()})
