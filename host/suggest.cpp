@@ -58,7 +58,7 @@ std::vector<std::string> nearest_names(std::string_view name, const std::vector<
   near.erase(std::unique(near.begin(), near.end()), near.end());
   std::vector<std::string> names;
   for (const auto& [score, candidate] : near)
-    if (names.size() < at_most && score <= near.front().first + 1) names.push_back(candidate);
+    if (names.size() < at_most && score == near.front().first) names.push_back(candidate);
   return names;
 }
 

@@ -11,8 +11,9 @@ namespace lockstep {
 /// (optimal string alignment). Upper and lower case, and `-` and `_`, count as the same letter.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// Those of `known` a user may have meant by `name`, best first, `at_most` of them: names within a third of
-/// the length of `name` in edit distance, or that begin with it, or that hold it. Empty when nothing is near.
+/// Those of `known` a user may have meant by `name`, at most `at_most`: the nearest one and its equals
+/// among those within a third of the length of `name` in edit distance, or that begin with it, or that hold
+/// it. Empty when nothing is near.
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& known,
                                        std::size_t at_most = 3);
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// Each test has a folder of its own, removed at its end.
-class Data : public testing::Test {
+class DataFiles : public testing::Test {
  protected:
   void SetUp() override {
     const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -56,12 +56,12 @@ class Data : public testing::Test {
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-TEST_F(Data, LoadsJson) {
+TEST_F(DataFiles, LoadsJson) {
   const json data = load_json_file(put("a.json", R"({"y": [1, 2.5], "K": 3})"));
   EXPECT_EQ(data, (json{{"y", {1, 2.5}}, {"K", 3}}));
 }
 
-TEST_F(Data, RefusesBadJsonWithItsPlace) {
+TEST_F(DataFiles, RefusesBadJsonWithItsPlace) {
   EXPECT_HAS(load_complaint("a.json", "{\n  \"y\": [1, NaN]\n}"),
              "a.json, line 2, column 12: this is not JSON");
   EXPECT_HAS(load_complaint("b.json", "{\"y\": 1"), "line 1, column 8: this is not JSON");
@@ -71,18 +71,18 @@ TEST_F(Data, RefusesBadJsonWithItsPlace) {
   EXPECT_HAS(load_complaint("f.json", "{\"y\": 1e999}"), "beyond the range of a double");
 }
 
-TEST_F(Data, RepeatedNamesInDifferentObjectsAreFine) {
+TEST_F(DataFiles, RepeatedNamesInDifferentObjectsAreFine) {
   EXPECT_NO_THROW(load_json_file(put("a.json", R"({"y": 1, "z": {"y": 2}, "l": [{"y": 1}, {"y": 2}]})")));
 }
 
-TEST_F(Data, LoadsTables) {
+TEST_F(DataFiles, LoadsTables) {
   const json data = load_json_file(
       put("a.csv", "\xEF\xBB\xBF\"county\",y, name\r\n1,+2.5,\"St. \"\"L\"\", MN\"\r\n\r\n2,-1e-3,x"));
   EXPECT_EQ(data, (json{{"county", {1, 2}}, {"y", {2.5, -0.001}}, {"name", {"St. \"L\", MN", "x"}}}));
   EXPECT_TRUE(data["county"][0].is_number_integer());
 }
 
-TEST_F(Data, MissingCellsStayTexts) {
+TEST_F(DataFiles, MissingCellsStayTexts) {
   const json data = load_json_file(put("a.csv", "y\nNA\nnan\ninf\n1\n"));
   EXPECT_EQ(data["y"], (json{"NA", "nan", "inf", 1}));
   const DataReader reader(data, "target radon");
@@ -90,7 +90,7 @@ TEST_F(Data, MissingCellsStayTexts) {
             "entry 1 of y of target radon is \"NA\" (a density needs finite numbers). Correct or remove it.");
 }
 
-TEST_F(Data, RefusesBadTables) {
+TEST_F(DataFiles, RefusesBadTables) {
   EXPECT_HAS(load_complaint("a.csv", "x,y\n1,2\n3\n"), "a.csv, line 3: 1 cells where the first line has 2");
   EXPECT_HAS(load_complaint("b.csv", "x,x\n1,2\n"), "line 1: column 2 of the header is 'x'");
   EXPECT_HAS(load_complaint("c.csv", "1,2\n3,4\n"), "line 1: column 1 of the header is '1'");
@@ -99,7 +99,7 @@ TEST_F(Data, RefusesBadTables) {
   EXPECT_HAS(load_complaint("f.csv", "x\n1\n\"2\n3\n"), "f.csv, line 3: a quoted cell never ends");
 }
 
-TEST_F(Data, LoadsFolders) {
+TEST_F(DataFiles, LoadsFolders) {
   put("rbm/weights.csv", "0,1\n1,0\n");
   put("rbm/biases.csv", "0.5\n-0.5\n");
   put("rbm/row.csv", "1,2,3\n");
@@ -113,7 +113,7 @@ TEST_F(Data, LoadsFolders) {
   EXPECT_HAS(complaint([&] { load_json_file(folder_ / "empty"); }), "is a folder without .csv files");
 }
 
-TEST_F(Data, RefusesOtherFiles) {
+TEST_F(DataFiles, RefusesOtherFiles) {
   EXPECT_HAS(load_complaint("a.npy", "x"), "is a NumPy file (those cannot be read yet)");
   EXPECT_HAS(load_complaint("a.npz", "x"), "is a NumPy file");
   EXPECT_HAS(load_complaint("a.json.zip", "x"), "is compressed");
@@ -121,7 +121,7 @@ TEST_F(Data, RefusesOtherFiles) {
   EXPECT_HAS(complaint([&] { load_json_file(folder_ / "absent.json"); }), "absent.json does not exist");
 }
 
-TEST_F(Data, LooksInEveryPlaceInOrder) {
+TEST_F(DataFiles, LooksInEveryPlaceInOrder) {
   const fs::path study = put("studies/a.toml", ""), beside = put("studies/d.json", "{}");
   const fs::path under_dir = put("dir/d.json", "{}"), under_environment = put("env/d.json", "{}");
   ::setenv("LOCKSTEP_DATA", (folder_ / "env").c_str(), 1);
@@ -138,7 +138,7 @@ TEST_F(Data, LooksInEveryPlaceInOrder) {
   EXPECT_EQ(resolve_data_path(from_here, folder_ / "dir"), from_here);
 }
 
-TEST_F(Data, SaysWhereItLooked) {
+TEST_F(DataFiles, SaysWhereItLooked) {
   ::setenv("LOCKSTEP_DATA", "/nowhere/env", 1);
   EXPECT_EQ(complaint([] { resolve_data_path("d.json", "/nowhere/dir", "/nowhere/study.toml"); }),
             "the data d.json were not found (looked for /nowhere/d.json, d.json, /nowhere/dir/d.json, "
@@ -147,7 +147,7 @@ TEST_F(Data, SaysWhereItLooked) {
   EXPECT_HAS(complaint([] { resolve_data_path("", "/tmp"); }), "empty name");
 }
 
-TEST_F(Data, ReaderGivesShapedValues) {
+TEST_F(DataFiles, ReaderGivesShapedValues) {
   const DataReader reader({{"s", 2.5},
                            {"n", 3.0},
                            {"v", {1, 2, 3}},
@@ -170,7 +170,7 @@ TEST_F(Data, ReaderGivesShapedValues) {
   EXPECT_EQ(list[1], (2 * Eigen::Matrix2d::Identity()));
 }
 
-TEST_F(Data, ReaderRefusesWrongShapesAndEntries) {
+TEST_F(DataFiles, ReaderRefusesWrongShapesAndEntries) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const DataReader reader({{"text", "x"},
                            {"half", 1.5},

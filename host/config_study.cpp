@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "host/config.hpp"
+#include "host/errors.hpp"
+#include "host/settings.hpp"
+#include "host/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+using Pointer = Settings::json_pointer;
+
+/// Keys that a whole study may set for all its settings; one setting overrides them.
+const std::vector<std::string> default_keys = {"chains", "warmup", "iterations", "gradients", "precision"};
+
+/// Keys of RunOptions that one setting may give. The rest (device, threads, files) belongs to the command
+/// line.
+const std::vector<std::string> run_keys = {"command",    "target",           "target_settings", "data",
+                                           "sampler",    "sampler_settings", "chains",          "warmup",
+                                           "iterations", "gradients",        "precision",       "se",
+                                           "init",       "init_scale",       "paper_settings"};
+
+const std::vector<std::string> own_keys = {"label", "adaptation", "published"};
+
+bool contains(const std::vector<std::string>& list, const std::string& key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+/// Quantity -> [mean, sd] as a paper printed them.
+void check_published(const Settings& published, const GivenOptions& given) {
+  const auto finite = [](const Settings& number) {
+    return number.is_number() && std::isfinite(number.get<double>());
+  };
+  for (const auto& item : published.items()) {
+    const Settings& pair = item.value();
+    if (!pair.is_array() || pair.size() != 2 || !finite(pair[0]) || !finite(pair[1]) ||
+        pair[1].get<double>() < 0)
+      throw UserError(
+          fmt::format("{}: {} is {} (a published value is [mean, sd] with sd >= 0). Give both numbers.",
+                      given.name("published"), item.key(), shown(pair)));
+  }
+}
+
+StudySetting read_setting(const TomlFile& file, const std::string& pointer, const GivenOptions& defaults,
+                          std::uint64_t seed) {
+  const GivenOptions all = options_in(file, pointer, false);
+  GivenOptions own, run = defaults, of_run;
+  for (const auto& item : all.values.items()) {
+    const std::string& key = item.key();
+    if (!contains(run_keys, key) && !contains(own_keys, key)) {
+      std::vector<std::string> known = run_keys;
+      known.insert(known.end(), own_keys.begin(), own_keys.end());
+      known.push_back("method");
+      throw UserError(fmt::format("{} is unknown in a setting (it would have no effect). {}", all.name(key),
+                                  near_or_known(key, known, "keys")));
+    }
+    (contains(own_keys, key) ? own : of_run).set(key, item.value(), all.name(key));
+  }
+  run.override_with(of_run);
+
+  StudySetting setting;
+  SettingsReader reader(own.values, "a study", [&](const std::string& key) { return own.name(key); });
+  setting.label = reader.get("label", "");
+  if (setting.label.empty())
+    throw UserError(
+        fmt::format("{} has no label (results.csv tells settings apart by it). Add label = \"...\".",
+                    file.name(pointer, "a setting")));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::any_of(setting.label.begin(), setting.label.end(), is_control))
+    throw UserError(
+        fmt::format("{} holds a line end or another control character (it is one cell of results.csv). "
+                    "Write it on one line.",
+                    own.name("label")));
+  setting.adaptation = reader.one_of("adaptation", setting.adaptation, {"replicate", "pooled"});
+  setting.published = reader.object("published");
+  check_published(setting.published, own);
+
+  const std::string where = file.name(pointer, fmt::format("setting '{}'", setting.label));
+  setting.run.seed = seed;
+  apply_run_options(run, setting.run);
+  if (setting.run.command == "check")
+    throw UserError(
+        fmt::format("{} is \"check\" (a study collects estimates, a check has none). Write sample or "
+                    "evidence.",
+                    run.name("command")));
+  if (setting.run.target.empty())
+    throw UserError(
+        fmt::format("{} has no target (there is nothing to sample). Add target = \"NAME\".", where));
+  if (setting.run.sampler.empty() && setting.run.command == "evidence") setting.run.sampler = "auto";
+  if (setting.run.sampler.empty())
+    throw UserError(fmt::format(
+        "{} has no sampler (a target can be sampled in many ways). Add sampler = \"NAME\".", where));
+  return setting;
+}
+
+}  // namespace
+
+Study load_study(const std::filesystem::path& path) {
+  const TomlFile file = read_toml(path);
+  const GivenOptions given = options_in(file, "", false);
+  SettingsReader reader(given.values, "a study", [&](const std::string& key) { return given.name(key); });
+
+  Study study;
+  study.source = path;
+  study.name = reader.get("name", path.stem().string());
+  study.title = reader.get("title", "");
+  study.description = reader.get("description", "");
+  study.replicates =
+      static_cast<int>(reader.integer("replicates", study.replicates, 1, std::numeric_limits<int>::max()));
+  study.seed = reader.seed("seed", study.seed);
+  study.quantities = reader.get("quantities", std::vector<std::string>{});
+  study.plot = reader.object("plot");
+  if (study.name.empty()) reader.refuse("name", "the files of a study are known by it");
+
+  GivenOptions defaults;
+  for (const std::string& key : default_keys)
+    if (reader.has(key)) defaults.set(key, given.values.at(key), given.name(key));
+  const Settings list = reader.has("setting") ? given.values.at("setting") : Settings::array();
+  reader.finish();
+  RunOptions unused;
+  apply_run_options(defaults, unused);  // complains about them even when every setting overrides them
+
+  const auto is_table = [](const Settings& entry) { return entry.is_object(); };
+  if (!list.is_array() || list.empty() || !std::all_of(list.begin(), list.end(), is_table))
+    throw UserError(
+        fmt::format("{} has no [[setting]] (there is nothing to run). Add one with label, target and "
+                    "sampler.",
+                    path.string()));
+  std::map<std::string, std::string> labels;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string pointer = (Pointer("/setting") / i).to_string();
+    study.settings.push_back(read_setting(file, pointer, defaults, study.seed));
+    const std::string name = file.name(pointer + "/label", "label");
+    const auto [first, added] = labels.emplace(study.settings.back().label, name);
+    if (!added)
+      throw UserError(fmt::format("{} is '{}' like {} (results.csv tells settings apart by it). Rename one.",
+                                  name, study.settings.back().label, first->second));
+  }
+  return study;
+}
+
+}  // namespace lockstep
