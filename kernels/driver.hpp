@@ -27,6 +27,44 @@ struct Lanes {
   CE ce;
 };
 
+/// The rows of the lanes from chain `first` on (all within one tile), with the given working rows.
+template <class L, class E, class Model, class X, class M, class G, class XE, class CE>
+LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
+                                                    const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
+                                                    bool covariance, X x, M p, G g, XE xe, CE ce) {
+  const int lane = first % kTile;
+  const std::ptrdiff_t tile = first / kTile;
+  const auto at = [&](auto* base, int rows) { return base + tile * rows * kTile + lane; };
+  const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
+  auto* parameters = at(b.parameters, model.layout.rows());
+  return {{at(b.position, model.rows()), kTile},
+          {at(b.gradient, model.rows()), kTile},
+          {at(b.cache, model.cache_rows()), kTile},
+          {parameters, kTile},
+          {parameters, kTile},
+          at(b.stats, kStatRows),
+          at(b.moments, moments.rows()),
+          at(b.mode, 1),
+          b.draws == nullptr ? nullptr : b.draws + first,
+          std::ptrdiff_t(model.dim() + kDrawExtraRows) * b.tiles * kTile,
+          std::ptrdiff_t(b.tiles) * kTile,
+          load_int<L>(at(b.chain, 1)),
+          load_int<L>(at(b.unit, 1)),
+          x, p, g, xe, ce};
+}
+
+/// The same, with the working rows in the batch's own memory.
+template <class L, class E, class Model>
+LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
+                                    bool covariance) {
+  const int lane = first % kTile, rows = model.rows(), energy_rows = rows + model.cache_rows();
+  const std::ptrdiff_t tile = first / kTile;
+  const Rows<L> state{b.work + tile * 3 * rows * kTile + lane, kTile};
+  const Rows<E> energy{b.work_energy + tile * energy_rows * kTile + lane, kTile};
+  return make_lanes<L, E>(model, b, first, covariance, state, state.from(rows), state.from(2 * rows), energy,
+                          energy.from(rows));
+}
+
 /// Adds a lane value to a row of doubles in memory.
 template <class A>
 LOCKSTEP_FN void add_to(double* row, A value) {
@@ -42,6 +80,7 @@ LOCKSTEP_FN void add_to(double* row, A value) {
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
   if constexpr (!std::is_same_v<L, E>) {
+    LOCKSTEP_UNROLL
     for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.x[j]));
     model.template log_density<E>(w.xe, w.energy_parameters, w.ce);
   } else {
@@ -52,15 +91,19 @@ LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
 /// First launch of a chain: gradient and energy of its start.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) w.x.set(j, w.position[j]);
   model.template gradient<L>(w.x, w.parameters, w.g);
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) w.gradient.set(j, w.g[j]);
   stage_evaluate<L, E>(model, w);
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, w.ce[j]);
 }
 
 template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     w.x.set(j, w.position[j]);
     w.g.set(j, w.gradient[j]);
@@ -78,6 +121,7 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   // Outside a box the density is zero: a reflected step longer than the box may still be outside.
   auto inside = mask_not(L(0) > L(0));
   if (model.box() < std::numeric_limits<double>::infinity())
+    LOCKSTEP_UNROLL
     for (int j = 0; j < model.samples() * model.dim(); ++j)
       inside = mask_and(inside, abs(w.x[j]) <= L(scalar_t<L>(model.box())));
   const auto legal = mask_and(cast_mask<E>(inside), log_ratio > E(S(-1e300 < std::numeric_limits<S>::lowest()
@@ -86,10 +130,12 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   const E u = cast<E>(draw.uniform(spec.accept));
   const auto accept = mask_and(legal, u < a);
   const auto accept_state = cast_mask<L>(accept);
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     w.position.set(j, select(accept_state, w.x[j], w.position[j]));
     w.gradient.set(j, select(accept_state, w.g[j], w.gradient[j]));
   }
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, select(accept, w.ce[j], w.cache[j]));
   add_to(w.stats + stat_acceptance * kTile, a);
   add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
@@ -104,6 +150,7 @@ template <class L, class E, class Model, class W>
 LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal, const W& w) {
   L after = L(0), before = L(0), along = L(0);
   const int d = model.dim();
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.samples() * d; ++j) {
     const L centre = w.parameters[model.layout.centre() + j % d], inv = L(1) / w.parameters[model.layout.scale() + j % d];
     const L y = (w.x[j] - centre) * inv, y0 = (w.position[j] - centre) * inv;
@@ -121,10 +168,12 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.position[j]));
   E squares = E(0), betas = E(0), cumulative = E(0);
   const E u = n > 1 ? cast<E>(draw.uniform(Purpose::select)) : E(0);
   E chosen_index = E(0);
+  LOCKSTEP_UNROLL
   for (int i = 0; i < n; ++i) {
     const E weight = model.template weight<E>(w.cache, i);
     squares = fma(weight, weight, squares);
@@ -138,27 +187,35 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     add(MomentLayout::count, E(1));
     add(MomentLayout::weight_square, squares);
     add(MomentLayout::beta_mean, betas * E(S(1.0 / n)));
+    LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) {
       E first = E(0), second = E(0);
+      LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
         const E wx = model.template weight<E>(w.cache, i) * w.xe[i * d + k];
         first = first + wx;
         second = fma(wx, w.xe[i * d + k], second);
         if (spec.covariance)
+          LOCKSTEP_UNROLL
           for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * w.xe[i * d + j]);
       }
       add(m.mean() + k, first);
       add(m.second() + k, second);
     }
-    for (int i = 0; i < n && m.quantities > 0; ++i) {
-      const E weight = model.template weight<E>(w.cache, i);
-      model.density.template quantity<Model::kDim, E>(w.xe.from(i * d),
-                                                      [&](int q, E value) { add(m.quantity() + q, weight * value); });
+    if (m.quantities > 0) {
+      LOCKSTEP_UNROLL
+      for (int i = 0; i < n; ++i) {
+        const E weight = model.template weight<E>(w.cache, i);
+        model.density.template quantity<Model::kDim, E>(w.xe.from(i * d),
+                                                        [&](int q, E value) { add(m.quantity() + q, weight * value); });
+      }
     }
   }
   // The unweighted draw: one index by its weight. Its rows replace sample 0 in the working copy.
+  LOCKSTEP_UNROLL
   for (int i = 1; i < n; ++i) {
     const auto here = mask_and(chosen_index >= E(S(i)), chosen_index <= E(S(i)));
+    LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) w.xe.set(k, select(here, w.xe[i * d + k], w.xe[k]));
   }
   const E mode = model.density.template mode<Model::kDim, E>(w.xe);
@@ -174,12 +231,26 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     auto put = [&](int row, auto value) {
       Rows<decltype(value), float>{out + row * w.draw_row_stride, 0}.set(0, value);
     };
+    LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) put(k, w.xe[k]);
     put(d + draw_log_density, w.cache[0]);
     put(d + draw_acceptance, acceptance);
     put(d + draw_steps, proposal.steps);
     put(d + draw_beta, betas * E(S(1.0 / n)));
   }
+}
+
+/// Decides on the proposal, and adds to the ChEES statistic where the launch asks for it.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN E stage_decide(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                           const Proposal<L, E>& proposal, const W& w) {
+  const L chees = spec.chees ? chees_gradient<L, E>(model, proposal, w) : L(0);
+  const E a = stage_accept<L, E>(model, spec, draw, proposal, w);
+  if (spec.chees) {
+    const L weighted = cast<L>(a) * chees;
+    add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
+  }
+  return a;
 }
 
 /// Iterations [begin, end) of one group of lanes.
@@ -189,12 +260,7 @@ LOCKSTEP_FN void advance_lanes(const Model& model, const LaunchSpec& spec, const
     const Draw<L> draw{spec.key, iteration, w.chain, w.unit};
     const auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
     stage_evaluate<L, E>(model, w);
-    const L chees = spec.chees ? chees_gradient<L, E>(model, proposal, w) : L(0);
-    const E a = stage_accept<L, E>(model, spec, draw, proposal, w);
-    if (spec.chees) {
-      const L weighted = cast<L>(a) * chees;
-      add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
-    }
+    const E a = stage_decide<L, E>(model, spec, draw, proposal, w);
     if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, a, proposal, w);
   }
 }

@@ -35,6 +35,7 @@ LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, const X& x, const 
   const int d = extent<D>(layout.dim);
   L q = L(0);
   if (D == 0 && layout.dense_base) {
+    LOCKSTEP_UNROLL
     for (int i = 0; i < d; ++i) {
       L row = L(0);  // row i of the precision times (x - mean)
       for (int j = 0; j < d; ++j) {
@@ -45,6 +46,7 @@ LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, const X& x, const 
       put(i, -row);
     }
   } else {
+    LOCKSTEP_UNROLL
     for (int i = 0; i < d; ++i) {
       const L s = par[layout.base_inv_sd() + i];
       const L z = (x[i] - par[layout.base_mean() + i]) * s;

@@ -16,8 +16,11 @@
 
 #if defined(__CUDACC__)
 #define LOCKSTEP_FN __host__ __device__ __forceinline__
+// Rows kept in registers need every index to be a constant: loops over rows are unrolled where their bounds are.
+#define LOCKSTEP_UNROLL _Pragma("unroll")
 #else
 #define LOCKSTEP_FN inline __attribute__((always_inline))
+#define LOCKSTEP_UNROLL
 #endif
 
 namespace lockstep {

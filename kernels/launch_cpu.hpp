@@ -42,40 +42,6 @@ class CpuScratch {
   std::vector<scalar_t<E>> energy_;
 };
 
-template <class L, class E>
-using CpuLanes = Lanes<L, E, Rows<L>, Rows<L>, Rows<L>, Rows<E>, Rows<E>>;
-
-/// The rows of the lane group whose first chain is `first` (a multiple of the width, within one tile).
-template <class L, class E, class Model>
-CpuLanes<L, E> cpu_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, int first, int quantities,
-                         bool covariance, CpuScratch<L, E>& scratch) {
-  constexpr int W = lane_width<L>;
-  const int tile = first / kTile, lane = first % kTile, rows = model.rows();
-  auto at = [&](auto* base, int count) { return base + std::ptrdiff_t(tile) * count * kTile + lane; };
-  const MomentLayout m{model.dim(), quantities, covariance};
-  auto* par = at(b.parameters, model.layout.rows());
-  CpuLanes<L, E> w{
-      {at(b.position, rows), kTile},
-      {at(b.gradient, rows), kTile},
-      {at(b.cache, model.cache_rows()), kTile},
-      {par, kTile},
-      {par, kTile},
-      at(b.stats, kStatRows),
-      at(b.moments, m.rows()),
-      at(b.mode, 1),
-      b.draws == nullptr ? nullptr : b.draws + first,
-      std::ptrdiff_t(model.dim() + kDrawExtraRows) * b.tiles * kTile,
-      std::ptrdiff_t(b.tiles) * kTile,
-      load_int<L>(at(b.chain, 1)),
-      load_int<L>(at(b.unit, 1)),
-      {scratch.state(0), W},
-      {scratch.state(1), W},
-      {scratch.state(2), W},
-      {scratch.energy(0), W},
-      {scratch.energy(rows), W}};
-  return w;
-}
-
 /// Runs `body(lanes)` for every group of W chains, in parallel.
 template <class L, class E, class Model, class Body>
 void for_each_group(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, bool covariance, int threads,
@@ -89,7 +55,9 @@ void for_each_group(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>
     CpuScratch<L, E> scratch(model.rows(), model.cache_rows());
 #pragma omp for schedule(dynamic)
     for (int group = 0; group < groups; ++group)
-      body(cpu_lanes<L, E>(model, b, group * W, model.density.quantities(), covariance, scratch));
+      body(make_lanes<L, E>(model, b, group * W, covariance, Rows<L>{scratch.state(0), W}, Rows<L>{scratch.state(1), W},
+                            Rows<L>{scratch.state(2), W}, Rows<E>{scratch.energy(0), W},
+                            Rows<E>{scratch.energy(model.rows()), W}));
   }
 }
 

@@ -9,6 +9,10 @@
 
 #include "kernels/elementary.hpp"
 
+#ifdef __CUDACC__
+#include <curand_philox4x32_x.h>
+#endif
+
 namespace lockstep {
 
 /// What a draw is for. Append only: a number, once used, keeps its meaning for ever.
@@ -49,9 +53,10 @@ LOCKSTEP_FN void multiply_wide(std::uint32_t a, std::uint32_t b, std::uint32_t& 
   lo = static_cast<std::uint32_t>(p);
 }
 
-/// Four random words from a counter of four words; I is std::uint32_t or a pack of them.
+/// The block function in lane operations; I is std::uint32_t or a pack of them.
 template <class I>
-LOCKSTEP_FN void philox(I (&c)[4], StreamKey key) {
+LOCKSTEP_FN void philox_rounds(I (&c)[4], StreamKey key) {
+  LOCKSTEP_UNROLL
   for (int round = 0; round < 10; ++round) {
     I h0, l0, h1, l1;
     multiply_wide(c[0], 0xD2511F53u, h0, l0);
@@ -63,6 +68,20 @@ LOCKSTEP_FN void philox(I (&c)[4], StreamKey key) {
     key.k0 += 0x9E3779B9u;
     key.k1 += 0xBB67AE85u;
   }
+}
+
+/// Four random words from a counter of four words: by cuRAND's function on a GPU, by ours elsewhere.
+template <class I>
+LOCKSTEP_FN void philox(I (&c)[4], StreamKey key) {
+#ifdef __CUDA_ARCH__
+  const uint4 words = curand_Philox4x32_10(make_uint4(c[0], c[1], c[2], c[3]), make_uint2(key.k0, key.k1));
+  c[0] = words.x;
+  c[1] = words.y;
+  c[2] = words.z;
+  c[3] = words.w;
+#else
+  philox_rounds(c, key);
+#endif
 }
 
 /// The draws of one purpose in one iteration, for each lane's (chain, unit).
@@ -103,13 +122,16 @@ struct Draw {
   /// Calls put(index, normal) for `count` standard normals.
   template <class Put>
   LOCKSTEP_FN void normals(Purpose purpose, int count, Put&& put) const {
+    LOCKSTEP_UNROLL
     for (int first = 0; first < count; first += 4) {
       I w[4];
       words(purpose, static_cast<std::uint32_t>(first / 4), w);
       L z[4];
       normals(w[0], w[1], z[0], z[1]);
       if (first + 2 < count) normals(w[2], w[3], z[2], z[3]);
-      for (int k = 0; k < 4 && first + k < count; ++k) put(first + k, z[k]);
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < 4; ++k)
+        if (first + k < count) put(first + k, z[k]);
     }
   }
 };

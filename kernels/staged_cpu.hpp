@@ -12,36 +12,23 @@ template <class Transition, class L, class E, class Model>
 void advance_staged(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, const LaunchSpec& spec,
                     int threads) {
   constexpr int W = lane_width<L>;
-  const int groups = (b.chains + W - 1) / W, rows = model.rows();
+  const int groups = (b.chains + W - 1) / W;
   std::vector<Proposal<L, E>> proposals(groups);
   std::vector<E> acceptance(groups);
-  // The rows of a group, with its working rows in the batch's memory.
-  auto lanes = [&](int group) {
-    CpuScratch<L, E> none(0, 0);
-    auto w = cpu_lanes<L, E>(model, b, group * W, model.density.quantities(), spec.covariance, none);
-    const int tile = group * W / kTile, lane = group * W % kTile;
-    auto* work = b.work + std::ptrdiff_t(tile) * 3 * rows * kTile + lane;
-    auto* energy = b.work_energy + std::ptrdiff_t(tile) * (rows + model.cache_rows()) * kTile + lane;
-    w.x = {work, kTile};
-    w.p = {work + rows * kTile, kTile};
-    w.g = {work + 2 * rows * kTile, kTile};
-    w.xe = {energy, kTile};
-    w.ce = {energy + rows * kTile, kTile};
-    return w;
-  };
   auto stage = [&](auto body) {
 #pragma omp parallel num_threads(threads)
     {
       const FlushToZero guard;
 #pragma omp for
-      for (int group = 0; group < groups; ++group) body(group, lanes(group));
+      for (int group = 0; group < groups; ++group)
+        body(group, make_working_lanes<L, E>(model, b, group * W, spec.covariance));
     }
   };
   for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
     auto draw = [&](const auto& w) { return Draw<L>{spec.key, iteration, w.chain, w.unit}; };
     stage([&](int k, const auto& w) { proposals[k] = stage_propose<Transition, L, E>(model, spec, draw(w), w); });
     stage([&](int, const auto& w) { stage_evaluate<L, E>(model, w); });
-    stage([&](int k, const auto& w) { acceptance[k] = stage_accept<L, E>(model, spec, draw(w), proposals[k], w); });
+    stage([&](int k, const auto& w) { acceptance[k] = stage_decide<L, E>(model, spec, draw(w), proposals[k], w); });
     if (spec.record || b.draws != nullptr)
       stage([&](int k, const auto& w) {
         stage_accumulate<L, E>(model, spec, draw(w), acceptance[k], proposals[k], w);

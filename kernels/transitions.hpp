@@ -20,8 +20,10 @@ LOCKSTEP_FN void drift(const Model& model, const P& par, L factor, const X& x, c
         x.set(b + i, fma(factor, v, x[b + i]));
       }
   } else {
+    LOCKSTEP_UNROLL
     for (int j = 0; j < blocks; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
   }
+  LOCKSTEP_UNROLL
   for (int j = blocks; j < n; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
 }
 template <class L, class Model, class P, class G, class M>
@@ -36,22 +38,27 @@ LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, const G& g, co
         p.set(b + j, fma(factor, v, p[b + j]));
       }
   } else {
+    LOCKSTEP_UNROLL
     for (int j = 0; j < blocks; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
   }
+  LOCKSTEP_UNROLL
   for (int j = blocks; j < n; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
 }
 
 /// Keeps positions inside [-h, h] by reflection, turning the momentum: volume preserving and reversible
-/// (diagonal metric only). A step longer than the box is left outside, where the density is zero.
+/// (diagonal metric only). A step longer than the box becomes NaN, so that its trajectory is rejected: one that
+/// came back inside could not be retraced.
 template <class L, class Model, class X, class M>
 LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
   using R = scalar_t<L>;
   if (!(model.box() < std::numeric_limits<double>::infinity())) return;
   const L h = L(R(model.box()));
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.samples() * model.dim(); ++j) {
     const L a = x[j];
     const auto out = abs(a) > h;
-    x.set(j, select(a > h, h + (h - a), select(a < -h, -h - (h + a), a)));
+    const L back = select(a > h, h + (h - a), select(a < -h, -h - (h + a), a));
+    x.set(j, select(abs(back) <= h, back, L(std::numeric_limits<R>::quiet_NaN())));
     p.set(j, select(out, -p[j], p[j]));
   }
 }
@@ -60,6 +67,7 @@ LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
 template <class E, class L, class Model, class M>
 LOCKSTEP_FN E kinetic_energy(const Model& model, const M& p) {
   E k = E(0);
+  LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     const E v = cast<E>(p[j]);
     k = fma(v, v, k);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// CUDA launchers under the tile policy: one thread per chain, one warp per tile, the working rows in device memory.
+// Every model runs this way; kernels/launch_registers.cuh is the faster way for a few models of fixed size.
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "kernels/driver.hpp"
+
+namespace lockstep {
+
+/// Throws std::runtime_error with the place and CUDA's own text unless `status` is success.
+inline void check_cuda(cudaError_t status, const char* call, const char* file, int line) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " +
+                           cudaGetErrorString(status));
+}
+#define LOCKSTEP_CHECK_CUDA(call) ::lockstep::check_cuda((call), #call, __FILE__, __LINE__)
+
+inline constexpr int kMaxBlockThreads = 128;
+
+/// Threads per block: one warp as long as that spreads the tiles over more multiprocessors, else four.
+inline int block_threads(int tiles) {
+  int device = 0, multiprocessors = 0;
+  LOCKSTEP_CHECK_CUDA(cudaGetDevice(&device));
+  LOCKSTEP_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  return tiles <= 4 * multiprocessors ? kTile : kMaxBlockThreads;
+}
+
+/// Launches kernel(arguments...) with a thread for every chain, padding included. Does not wait.
+template <class... Parameters, class... Arguments>
+void launch_chains(int tiles, void (*kernel)(Parameters...), const Arguments&... arguments) {
+  const int threads = block_threads(tiles), blocks = (tiles * kTile + threads - 1) / threads;
+  kernel<<<blocks, threads>>>(arguments...);
+  LOCKSTEP_CHECK_CUDA(cudaGetLastError());
+}
+
+/// The chain of this thread; at or beyond `tiles * kTile` there is none.
+__device__ inline int this_chain() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
+
+template <class R, class E, class Model>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    initialize_tile_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
+  const int chain = this_chain();
+  if (chain < b.tiles * kTile) initialize_lanes<R, E>(model, make_working_lanes<R, E>(model, b, chain, false));
+}
+
+template <class Transition, class R, class E, class Model>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    advance_tile_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b,
+                        const __grid_constant__ LaunchSpec spec) {
+  const int chain = this_chain();
+  if (chain < b.tiles * kTile)
+    advance_lanes<Transition, R, E>(model, spec, make_working_lanes<R, E>(model, b, chain, spec.covariance));
+}
+
+/// Gradient and energy of every chain's present position. Throws std::runtime_error on any CUDA error.
+template <class R, class E, class Model>
+void initialize_tiles(const Model& model, const BatchView<R, E>& b) {
+  launch_chains(b.tiles, initialize_tile_kernel<R, E, Model>, model, b);
+  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+/// Iterations [spec.begin, spec.end) of every chain in one launch; returns when they are done.
+template <class Transition, class R, class E, class Model>
+void advance_tiles(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
+  launch_chains(b.tiles, advance_tile_kernel<Transition, R, E, Model>, model, b, spec);
+  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+}  // namespace lockstep
