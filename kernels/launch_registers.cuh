@@ -7,8 +7,10 @@
 
 namespace lockstep {
 
-// Blocks per multiprocessor that the compiler must leave room for: 2 of 128 threads let a thread have all 255 registers.
-inline constexpr int kMinBlocks = 2;
+// Blocks of 128 threads per multiprocessor that the compiler must leave room for: 4, 3 and 2 let a thread have 128,
+// 168 and 255 registers. As many as no architecture spills with.
+template <class R, class Model>
+inline constexpr int kMinBlocks = Model::kRows * sizeof(R) <= 8 ? 4 : Model::kRows * sizeof(R) <= 24 ? 3 : 2;
 
 /// The working rows of one chain.
 template <class R, class E, class Model>
@@ -23,7 +25,7 @@ struct RegisterRows {
 };
 
 template <class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads, kMinBlocks)
+__global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
     initialize_register_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
   const int chain = this_chain();
   if (chain >= b.tiles * kTile) return;
@@ -32,7 +34,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads, kMinBlocks)
 }
 
 template <class Transition, class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads, kMinBlocks)
+__global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
     advance_register_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b,
                             const __grid_constant__ LaunchSpec spec) {
   const int chain = this_chain();

@@ -14,7 +14,9 @@ struct CpuBackend {
   explicit CpuBackend(const EngineSpec& spec)
       : threads_(spec.threads), width_(spec.pack_width), driver_(spec.driver), transition_(spec.transition) {}
 
-  template <int D, int N>
+  template <int D>
+  static constexpr bool specialises() { return true; }
+  template <class R, int D, int N>
   static constexpr bool in_registers() { return false; }  // the rows live in the first-level cache anyway
   template <class Model>
   bool needs_work_rows(const Model&) const { return driver_ == Driver::staged; }

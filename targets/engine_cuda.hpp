@@ -11,15 +11,23 @@
 
 namespace lockstep {
 
+inline constexpr int kRegisterDim = 2;
+
+/// Whether a pseudo-extended model of N samples in D dimensions keeps its rows in registers. With N = 5 in double,
+/// a few registers are lacking for sm_90 and sm_100: the tile policy has it.
+template <class R>
+constexpr bool fits_registers(int D, int N) {
+  return D == kRegisterDim && (N == 2 || (N == 5 && sizeof(R) == sizeof(float)));
+}
+
 /// The register policy's models, the one list of them, and their launches. The members are compiled apart, in a
 /// file of their own for each density and precision (targets/engine_cuda_registers.hpp).
 template <class Density, class R, class E>
 struct RegisterKernels {
-  static constexpr int kDim = 2;
-  using Plain = Path<Density, kDim, false>;
-  using Tempered = Path<Density, kDim, true>;
-  using Pseudo2 = PseudoExtended<Density, kDim, 2>;
-  using Pseudo5 = PseudoExtended<Density, kDim, 5>;
+  using Plain = Path<Density, kRegisterDim, false>;
+  using Tempered = Path<Density, kRegisterDim, true>;
+  using Pseudo2 = PseudoExtended<Density, kRegisterDim, 2>;
+  using Pseudo5 = PseudoExtended<Density, kRegisterDim, 5>;
   static void initialize(const Plain& model, const BatchView<R, E>& b);
   static void initialize(const Tempered& model, const BatchView<R, E>& b);
   static void initialize(const Pseudo2& model, const BatchView<R, E>& b);
@@ -37,9 +45,9 @@ class CudaBackend {
   explicit CudaBackend(const EngineSpec& spec) : driver_(spec.driver), transition_(spec.transition) {}
 
   template <int D>
-  static constexpr bool specialises() { return D == 2; }
-  template <int D, int N>
-  static constexpr bool in_registers() { return D == 2 && (N == 2 || N == 5); }
+  static constexpr bool specialises() { return D == kRegisterDim; }
+  template <class R, int D, int N>
+  static constexpr bool in_registers() { return fits_registers<R>(D, N); }
   template <class Model>
   bool needs_work_rows(const Model&) const { return Model::kRows == 0; }
 

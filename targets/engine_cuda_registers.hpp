@@ -7,20 +7,20 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_REGISTER_KERNELS(Model)                                                                  \
+#define LOCKSTEP_REGISTER_KERNELS(Model, fits)                                                            \
   template <class Density, class R, class E>                                                              \
   void RegisterKernels<Density, R, E>::initialize(const Model& model, const BatchView<R, E>& b) {         \
-    initialize_registers(model, b);                                                                       \
+    if constexpr (fits) initialize_registers(model, b);                                                   \
   }                                                                                                       \
   template <class Density, class R, class E>                                                              \
   void RegisterKernels<Density, R, E>::advance(const Model& model, const BatchView<R, E>& b,              \
                                                const LaunchSpec& spec) {                                  \
-    advance_registers<Hmc>(model, b, spec);                                                               \
+    if constexpr (fits) advance_registers<Hmc>(model, b, spec);                                           \
   }
-LOCKSTEP_REGISTER_KERNELS(Plain)
-LOCKSTEP_REGISTER_KERNELS(Tempered)
-LOCKSTEP_REGISTER_KERNELS(Pseudo2)
-LOCKSTEP_REGISTER_KERNELS(Pseudo5)
+LOCKSTEP_REGISTER_KERNELS(Plain, true)
+LOCKSTEP_REGISTER_KERNELS(Tempered, true)
+LOCKSTEP_REGISTER_KERNELS(Pseudo2, fits_registers<R>(kRegisterDim, 2))
+LOCKSTEP_REGISTER_KERNELS(Pseudo5, fits_registers<R>(kRegisterDim, 5))
 #undef LOCKSTEP_REGISTER_KERNELS
 
 }  // namespace lockstep

@@ -141,9 +141,9 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
       Model model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box};
       return std::make_unique<EngineOf<Backend, Model, R, E>>(model, spec);
     };
-    if constexpr (Backend::template in_registers<D, 2>())
+    if constexpr (Backend::template in_registers<R, D, 2>())
       if (m.pseudo_samples == 2 && m.learned) return make(std::integral_constant<int, 2>());
-    if constexpr (Backend::template in_registers<D, 5>())
+    if constexpr (Backend::template in_registers<R, D, 5>())
       if (m.pseudo_samples == 5 && m.learned) return make(std::integral_constant<int, 5>());
     return make(std::integral_constant<int, 0>());
   }
@@ -158,8 +158,9 @@ std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec
   const bool general = spec.model.dense_metric || spec.model.dense_base ||
                        spec.transition != TransitionKind::hmc || spec.driver != Driver::fused;
   [&]<int... D>(std::integer_sequence<int, D...>) {
-    auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
-      if (!engine && !general && density.dim == K) engine = make_engine_of_dim<Backend, R, E, K>(density, spec);
+    [[maybe_unused]] auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
+      if constexpr (Backend::template specialises<K>())
+        if (!engine && !general && density.dim == K) engine = make_engine_of_dim<Backend, R, E, K>(density, spec);
     };
     (try_dim(std::integral_constant<int, D>()), ...);
   }(typename Density::SpecialisedDims());

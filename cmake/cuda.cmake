@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA back end. CMake 3.25 is older than CUDA 13: it cannot ask nvcc for C++20 and does not know the newer
+# architectures, so both are given here as plain options.
+set(CMAKE_CUDA_ARCHITECTURES ${LOCKSTEP_CUDA_ARCHITECTURES})
+if(NOT CMAKE_CUDA_COMPILER)
+  find_program(nvcc nvcc HINTS /usr/local/cuda/bin REQUIRED)
+  set(CMAKE_CUDA_COMPILER ${nvcc})
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD OFF)  # else it would follow the C++ standard
+find_package(CUDAToolkit REQUIRED)
+
+# --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
+# subnormals are zero.
+target_compile_options(lockstep-flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--ftz=true;--expt-relaxed-constexpr>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno>)
+target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
+
+# What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
+# is printed once all are compiled.
+set(kernel_report ${PROJECT_SOURCE_DIR}/cmake/kernel_report.py)
+
+# lockstep_add_cuda_engines(target source...): compiles the sources into the target. Those named *_registers_* hold
+# kernels whose rows live in registers; one that spills, or keeps an array in memory, is an error.
+function(lockstep_add_cuda_engines target)
+  foreach(source IN LISTS ARGN)
+    set(options -Xptxas=-v)
+    if(source MATCHES "_registers_")
+      list(APPEND options -Xptxas=--warn-on-spills,--warn-on-local-memory-usage,--warning-as-error)
+    endif()
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
+  endforeach()
+  file(GLOB own CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/targets/*.cu)
+  target_sources(${target} PRIVATE ${ARGN} ${own})
+  target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  set_target_properties(${target} PROPERTIES
+    CUDA_SEPARABLE_COMPILATION OFF
+    CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${kernel_report};--compile")
+  add_custom_target(lockstep-kernel-report ALL
+    COMMAND ${Python3_EXECUTABLE} ${kernel_report} --report ${PROJECT_BINARY_DIR}
+    DEPENDS ${target} VERBATIM)
+endfunction()

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "targets/cuda_device.hpp"
+
+#include <algorithm>
+
+#include "kernels/launch_cuda.cuh"
+
+namespace lockstep {
+namespace {
+
+__global__ void touch_kernel() {}
+
+constexpr int kChainsPerThread = 16, kRounds = 4096, kThreads = 256;
+
+/// Independent multiply-adds: enough in flight per thread to hide their latency at full occupancy and well below.
+__global__ void __launch_bounds__(kThreads) fma_kernel(float* out, float factor, float addend) {
+  float a[kChainsPerThread];
+#pragma unroll
+  for (int k = 0; k < kChainsPerThread; ++k) a[k] = static_cast<float>(threadIdx.x + k);
+#pragma unroll 4
+  for (int round = 0; round < kRounds; ++round) {
+#pragma unroll
+    for (int k = 0; k < kChainsPerThread; ++k) a[k] = fmaf(a[k], factor, addend);
+  }
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kChainsPerThread; ++k) sum += a[k];
+  if (sum == -1.0f) *out = sum;  // never; keeps the arithmetic from being dropped
+}
+
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(std::size_t bytes) { LOCKSTEP_CHECK_CUDA(cudaMalloc(&p_, bytes)); }
+  ~DeviceMemory() { cudaFree(p_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  void* get() const { return p_; }
+
+ private:
+  void* p_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { LOCKSTEP_CHECK_CUDA(cudaEventCreate(&e_)); }
+  ~Event() { cudaEventDestroy(e_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record() { LOCKSTEP_CHECK_CUDA(cudaEventRecord(e_)); }
+  /// Seconds from `start` to this event, once it has happened.
+  double seconds_since(const Event& start) const {
+    float ms = 0;
+    LOCKSTEP_CHECK_CUDA(cudaEventSynchronize(e_));
+    LOCKSTEP_CHECK_CUDA(cudaEventElapsedTime(&ms, start.e_, e_));
+    return 1e-3 * ms;
+  }
+
+ private:
+  cudaEvent_t e_ = nullptr;
+};
+
+/// Seconds of the fastest of a few runs, after one that is not counted.
+template <class Run>
+double fastest(Run run) {
+  Event start, stop;
+  double best = std::numeric_limits<double>::infinity();
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    start.record();
+    run();
+    stop.record();
+    const double seconds = stop.seconds_since(start);
+    if (repeat > 0) best = std::min(best, seconds);
+  }
+  return best;
+}
+
+CudaDevice require_device() {
+  std::string why_not;
+  const auto device = find_cuda_device(&why_not);
+  if (!device) throw std::runtime_error("no CUDA device: " + why_not);
+  return *device;
+}
+
+}  // namespace
+
+std::optional<CudaDevice> find_cuda_device(std::string* why_not) {
+  int count = 0, index = 0;
+  cudaDeviceProp properties;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count == 0) status = cudaErrorNoDevice;
+  if (status == cudaSuccess) status = cudaGetDevice(&index);
+  if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, index);
+  if (status != cudaSuccess) {
+    cudaGetLastError();  // it has been dealt with: later checks must not find it
+    if (why_not != nullptr) *why_not = cudaGetErrorString(status);
+    return std::nullopt;
+  }
+  return CudaDevice{properties.name, properties.major, properties.minor, properties.multiProcessorCount,
+                    properties.totalGlobalMem};
+}
+
+bool cuda_available() {
+  if (!find_cuda_device()) return false;
+  // A device older than every architecture of this build has no code to run.
+  cudaFuncAttributes attributes;
+  if (cudaFuncGetAttributes(&attributes, touch_kernel) == cudaSuccess) return true;
+  cudaGetLastError();
+  return false;
+}
+
+std::string cuda_device_name() {
+  const CudaDevice device = require_device();
+  return device.name + " (sm_" + std::to_string(device.major) + std::to_string(device.minor) + ")";
+}
+
+double measure_fma_peak() {
+  const int blocks = 16 * require_device().multiprocessors;
+  const DeviceMemory out(sizeof(float));
+  const double seconds = fastest([&] {
+    fma_kernel<<<blocks, kThreads>>>(static_cast<float*>(out.get()), 0.999f, 0.5f);
+    LOCKSTEP_CHECK_CUDA(cudaGetLastError());
+  });
+  return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
+}
+
+double measure_copy_bandwidth() {
+  std::size_t free_bytes = 0, total = 0;
+  require_device();
+  LOCKSTEP_CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total));
+  const std::size_t bytes = std::min(std::size_t(1) << 30, free_bytes / 8);
+  const DeviceMemory from(bytes), to(bytes);
+  LOCKSTEP_CHECK_CUDA(cudaMemset(from.get(), 0, bytes));
+  const double seconds = fastest([&] {
+    LOCKSTEP_CHECK_CUDA(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice));
+  });
+  return 2.0 * bytes / seconds;
+}
+
+}  // namespace lockstep
