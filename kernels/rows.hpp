@@ -4,6 +4,10 @@
 // warp, or two AVX-512 packs of floats, read one contiguous line per row (docs/decisions/0001-layout.md).
 #include "kernels/lanes.hpp"
 
+#ifndef __CUDACC__
+#include "kernels/pack.hpp"
+#endif
+
 namespace lockstep {
 
 inline constexpr int kTile = 32;
