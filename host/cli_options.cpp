@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli_options.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* what = "What to sample";
+constexpr const char* how_long = "How long";
+constexpr const char* starts = "Adaptation and starts";
+constexpr const char* where = "Where to compute";
+constexpr const char* output = "Output";
+using enum OptionKind;
+
+const OptionSpec data_dir = {"--data-dir", "DIR", text, what,
+                             "Folder in which data files are looked for (default $LOCKSTEP_DATA)."};
+const OptionSpec device = {"--device", "NAME", text, where, "auto (a GPU where there is one), cpu or cuda.",
+                           true};
+const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: all)."};
+const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
+
+}  // namespace
+
+std::vector<OptionSpec> run_option_specs(const std::string& command) {
+  const bool evidence = command == "evidence";
+  std::vector<OptionSpec> specs = {
+      {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
+      evidence ? OptionSpec{"--method", "NAME", text, what,
+                            "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, pe or ti (default auto)."}
+               : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
+      {"--data", "FILE", text, what,
+       "Data of the target: JSON by name, CSV with a header, or a folder of CSV files."},
+      data_dir,
+      {"--set", "SCOPE.KEY=VALUE", repeated, what,
+       "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
+      {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
+      {"--config", "FILE.toml", text, what,
+       "Options from a file, such as a run.toml; the command line wins."},
+      {"--chains", "N", number, how_long, "Chains that run side by side.", true},
+      {"--iterations", "N", number, how_long, "Iterations that are recorded, per chain.", !evidence},
+      {"--gradients", "G", number, how_long,
+       evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
+                : "Instead: stop at G target gradients over all chains, warm-up not counted."},
+      {"--se", "S", number, how_long,
+       evidence ? "Stop when the standard error of log Z is below S (default 0.02 without a budget)."
+                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+      {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
+      {"--init", "START", text, starts, "scout (searches for modes), uniform:R (in [-R, R]), or a file.",
+       true},
+      {"--init-scale", "S", number, starts, "Half width of the region that scout searches.", true},
+      {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
+      device,
+      threads,
+      {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
+      {"--out", "DIR", text, output, "Folder for summary.json, run.toml and the rest; without it, no files."},
+      {"--draws", "", toggle, output, "Store the draws too, as draws.nc (otherwise moments only)."},
+      {"--thin", "N", number, output, "Store every N-th draw.", true},
+      {"--checkpoint", "SECONDS", number, output,
+       "Save the state every so often (default: only when interrupted)."},
+      {"--resume", "", toggle, output, "Go on from the checkpoint in --out."},
+      {"--json", "", toggle, output, "Print the summary as JSON on standard output, and nothing else there."},
+      quiet};
+  return specs;
+}
+
+std::vector<OptionSpec> study_option_specs() {
+  return {{"--replicates", "R", number, what, "Replicates of each setting (default: what the file says)."},
+          {"--only", "LABEL", repeated, what, "Run only this setting. May be repeated."},
+          data_dir,
+          device,
+          threads,
+          {"--out", "DIR", text, output, "Folder for results.csv, table.md, pictures and report.html."},
+          {"--resume", "", toggle, output, "Keep the settings that --out already holds and run the rest."},
+          quiet};
+}
+
+std::vector<OptionSpec> option_specs(const std::string& command) {
+  if (command == "study") return study_option_specs();
+  if (command == "devices")
+    return {{"--measure", "", toggle, "What to show",
+             "Measure peak arithmetic and bandwidth too; takes seconds."}};
+  if (command == "targets" || command == "samplers") return {};
+  return run_option_specs(command);
+}
+
+const CommandText& program_text() {
+  static const CommandText program = {
+      "lockstep", "", "",
+      "Markov chain Monte Carlo for many chains at once, on the CPU or a GPU:\n"
+      "samples a density, estimates its normalising constant, and repeats published experiments.",
+      "Examples:\n"
+      "  lockstep sample --target mixture20 --sampler pe --set sampler.pseudo_samples=2\n"
+      "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
+      "Exit status: 0 done, 2 bad input, 3 done but a gate failed, 130 interrupted, 1 anything else."};
+  return program;
+}
+
+const std::vector<CommandText>& command_texts() {
+  static const std::vector<CommandText> texts = {
+      {"targets", "NAME", "Show only this target, in full.",
+       "List the targets, or show one in full.\n"
+       "In full: its formula, dimension, settings, data format, and what is known about the truth.",
+       "Examples:\n"
+       "  lockstep targets\n"
+       "  lockstep targets mixture20"},
+      {"samplers", "NAME", "Show only this sampler, in full.",
+       "List the samplers and the methods of evidence, or show one in full.\n"
+       "In full: what it does, its settings with their defaults, and where it was published.",
+       "Examples:\n"
+       "  lockstep samplers\n"
+       "  lockstep samplers pe"},
+      {"devices", "", "",
+       "List the back ends, the CPU's instruction sets and the GPUs.\n"
+       "With --measure also what they reach, against which throughput is reported.",
+       "Examples:\n"
+       "  lockstep devices\n"
+       "  lockstep devices --measure"},
+      {"sample", "", "",
+       "Draw from a target with many chains and report its moments.\n"
+       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed.",
+       "Examples:\n"
+       "  lockstep sample --target mixture20 --sampler pe --set sampler.pseudo_samples=2 --seed 7\n"
+       "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "
+       "--out run1"},
+      {"evidence", "", "",
+       "Estimate the logarithm of a target's normalising constant (the evidence).\n"
+       "Runs until the standard error is small or the budget of gradients is spent.",
+       "Examples:\n"
+       "  lockstep evidence --target mixture20 --method ais\n"
+       "  lockstep evidence --target radon --data radon.json --method bdmc --se 0.1 --out run2"},
+      {"study", "FILE.toml", "The study: replicates x settings.",
+       "Run every setting of a study many times and compare with the truth.\n"
+       "Writes tables, pictures and a report; an interrupted study goes on with --resume.",
+       "Examples:\n"
+       "  lockstep study bench/studies/table1.toml --out results\n"
+       "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\""},
+      {"check", "NAME", "The target to check; the same as --target.",
+       "Check a target: its gradient, that all lanes agree, and that transitions keep it.\n"
+       "For a new target before it is trusted, or for a new machine.",
+       "Examples:\n"
+       "  lockstep check --target mixture20\n"
+       "  lockstep check --target gaussian --set target.dim=5 --device cpu"}};
+  return texts;
+}
+
+}  // namespace lockstep

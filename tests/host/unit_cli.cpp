@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "host/cli.hpp"
+#include "host/cli_options.hpp"
+#include "host/config.hpp"
+#include "host/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+CommandLine parse(const Words& words) {
+  std::vector<const char*> argv = {"lockstep"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return parse_command_line(static_cast<int>(argv.size()), argv.data());
+}
+
+/// `lockstep sample` with all that it needs, and `more`.
+Words sample(const Words& more) {
+  Words words = {"sample", "--target", "t", "--sampler", "s"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string complaint(const Words& words) {
+  try {
+    parse(words);
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  } catch (const HelpRequest& help) {
+    return "help";
+  }
+  return "nothing was wrong";
+}
+
+HelpRequest help(const Words& words) {
+  try {
+    parse(words);
+  } catch (const HelpRequest& request) {
+    return request;
+  }
+  ADD_FAILURE() << "no help";
+  return {};
+}
+
+void refuses(const Words& words, const std::string& part) {
+  const std::string said = complaint(words);
+  EXPECT_NE(said.find(part), std::string::npos) << said << "\nwanted: " << part;
+}
+
+/// A file that is removed at the end of the test.
+struct TemporaryFile {
+  fs::path path;
+  TemporaryFile(const std::string& name, const std::string& text)
+      : path(fs::temp_directory_path() / (std::to_string(::getpid()) + "_" + name)) {
+    std::ofstream(path) << text;
+  }
+  ~TemporaryFile() { fs::remove(path); }
+};
+
+TEST(CommandLineTest, DefaultsOfSample) {
+  const CommandLine line = parse(sample({}));
+  RunOptions expected;
+  expected.target = "t";
+  expected.sampler = "s";
+  EXPECT_EQ(line.command, "sample");
+  EXPECT_EQ(run_option_values(line.run), run_option_values(expected));
+  EXPECT_EQ(expected.chains, 256);
+  EXPECT_EQ(expected.warmup, 1000);
+  EXPECT_EQ(expected.iterations, 1000);
+  EXPECT_EQ(expected.seed, 1u);
+}
+
+TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
+  const TemporaryFile init("start.json", "{}");
+  for (const std::string command : {"sample", "evidence", "check"}) {
+    const RunOptions run = parse({command,
+                                  "--target",
+                                  "t",
+                                  command == "evidence" ? "--method" : "--sampler",
+                                  "s",
+                                  "--data",
+                                  "d.json",
+                                  "--data-dir=dir",
+                                  "--set",
+                                  "target.dim=3",
+                                  "--set",
+                                  "sampler.step_size=0.5",
+                                  "--set",
+                                  "target.scenario=a",
+                                  "--set",
+                                  "target.dim=4",
+                                  "--chains",
+                                  "8",
+                                  "--warmup",
+                                  "0",
+                                  "--gradients",
+                                  "5e6",
+                                  "--seed",
+                                  "18446744073709551615",
+                                  "--init",
+                                  init.path.string(),
+                                  "--init-scale",
+                                  "2",
+                                  "--se",
+                                  "0.1",
+                                  "--device",
+                                  "cpu",
+                                  "--threads",
+                                  "2",
+                                  "--precision",
+                                  "double",
+                                  "--out",
+                                  "o",
+                                  "--draws",
+                                  "--thin",
+                                  "3",
+                                  "--checkpoint",
+                                  "60",
+                                  "--resume",
+                                  "--paper-settings",
+                                  "--json",
+                                  "--quiet"})
+                               .run;
+    RunOptions expected;
+    expected.command = command;
+    expected.target = "t";
+    expected.sampler = "s";
+    expected.data = "d.json";
+    expected.data_dir = "dir";
+    expected.target_settings = {{"dim", 4}, {"scenario", "a"}};
+    expected.sampler_settings = {{"step_size", 0.5}};
+    expected.chains = 8;
+    expected.warmup = 0;
+    expected.gradients = 5e6;
+    expected.seed = 18446744073709551615u;
+    expected.init = init.path.string();
+    expected.init_scale = 2;
+    expected.se = 0.1;
+    expected.device = "cpu";
+    expected.threads = 2;
+    expected.precision = "double";
+    expected.out = "o";
+    expected.draws = expected.resume = expected.paper_settings = expected.json = expected.quiet = true;
+    expected.thin = 3;
+    expected.checkpoint = 60;
+    EXPECT_EQ(run_option_values(run), run_option_values(expected));
+  }
+}
+
+TEST(CommandLineTest, EvidenceHasItsOwnDefaults) {
+  RunOptions run = parse({"evidence", "--target", "t"}).run;
+  EXPECT_EQ(run.command, "evidence");
+  EXPECT_EQ(run.sampler, "auto");
+  EXPECT_EQ(run.se, 0.02);
+  EXPECT_EQ(run.gradients, 1e8);
+  run = parse({"evidence", "--target", "t", "--method", "ct-gibbs", "--iterations", "50"}).run;
+  EXPECT_EQ(run.sampler, "ct-gibbs");
+  EXPECT_EQ(run.se, 0);
+  EXPECT_EQ(run.gradients, 0);
+  EXPECT_EQ(run.iterations, 50);
+}
+
+TEST(CommandLineTest, ListsAndDevices) {
+  EXPECT_EQ(parse({"targets"}).name, "");
+  EXPECT_EQ(parse({"targets", "mixture20"}).name, "mixture20");
+  EXPECT_EQ(parse({"targets", "sample"}).name, "sample");  // a name may look like a command
+  EXPECT_EQ(parse({"samplers", "pe"}).command, "samplers");
+  EXPECT_FALSE(parse({"devices"}).measure);
+  EXPECT_TRUE(parse({"devices", "--measure"}).measure);
+}
+
+TEST(CommandLineTest, CheckTakesItsTargetEitherWay) {
+  for (const Words& words :
+       {Words{"check", "t"}, Words{"check", "--target", "t"}, Words{"check", "t", "--target", "t"}}) {
+    const CommandLine line = parse(words);
+    EXPECT_EQ(line.run.command, "check");
+    EXPECT_EQ(line.run.target, "t");
+    EXPECT_EQ(line.name, "t");
+  }
+  refuses({"check", "a", "--target", "b"}, "lockstep check is given two targets, a and --target b");
+}
+
+TEST(CommandLineTest, Study) {
+  const StudyArgs study =
+      parse({"study", "a.toml", "--out", "o", "--replicates", "3", "--only", "x, y", "--only", "z",
+             "--resume", "--quiet", "--threads", "2", "--device", "cpu", "--data-dir", "d"})
+          .study;
+  EXPECT_EQ(study.file, "a.toml");
+  EXPECT_EQ(study.out, "o");
+  EXPECT_EQ(study.data_dir, "d");
+  EXPECT_EQ(study.replicates, 3);
+  EXPECT_EQ(study.only, (Words{"x, y", "z"}));
+  EXPECT_TRUE(study.resume && study.quiet);
+  EXPECT_EQ(study.threads, 2);
+  EXPECT_EQ(study.device, "cpu");
+  const StudyArgs plain = parse({"study", "--out", "o", "a.toml"}).study;
+  EXPECT_FALSE(plain.replicates.has_value());
+  EXPECT_TRUE(plain.only.empty());
+  EXPECT_EQ(plain.device, "auto");
+  refuses({"study", "--out", "o"}, "lockstep study has no file (it says what to run).");
+  refuses({"study", "a.toml"}, "lockstep study has no --out (its tables and pictures go there).");
+  refuses({"study", "a.toml", "--out", "o", "--replicates", "0"},
+          "--replicates is 0 (it must be a whole number from 1");
+  refuses({"study", "a.toml", "--out", "o", "--device", "tpu"},
+          "--device is \"tpu\" (it must be one of auto, cpu, cuda)");
+  refuses({"study", "a.toml", "--out", "o", "--threads", "-1"},
+          "--threads is -1 (it must be a whole number from 0");
+  refuses({"study", "a.toml", "b.toml", "--out", "o"}, "'b.toml' is one word too many for lockstep study");
+  refuses({"study", "a.toml", "--out", "o", "--chains", "3"}, "--chains is no option of lockstep study");
+}
+
+TEST(CommandLineTest, LineWinsOverFile) {
+  const TemporaryFile config(
+      "c.toml",
+      "command = 'sample'\ntarget = 'f'\nsampler = 'pe'\nchains = 4\ngradients = 1e6\nquiet = true\n"
+      "seed = 5\n[sampler_settings]\nstep_size = 0.1\npseudo_samples = 2\n");
+  const std::string file = config.path.string();
+  const RunOptions run = parse({"sample", "--config", file, "--chains", "9", "--iterations", "20",
+                                "--quiet=false", "--set", "sampler.step_size=0.2"})
+                             .run;
+  EXPECT_EQ(run.target, "f");
+  EXPECT_EQ(run.sampler, "pe");
+  EXPECT_EQ(run.chains, 9);
+  EXPECT_EQ(run.seed, 5u);
+  EXPECT_EQ(run.iterations, 20);
+  EXPECT_EQ(run.gradients, 0);  // replaced by the iterations
+  EXPECT_FALSE(run.quiet);
+  EXPECT_EQ(run.sampler_settings, (Settings{{"step_size", 0.2}, {"pseudo_samples", 2}}));
+  EXPECT_EQ(parse({"check", "--config", file}).run.command, "check");  // any run's target can be checked
+  refuses({"evidence", "--config", file},
+          "is \"sample\" (the file repeats that command, and this is evidence)");
+  refuses({"sample", "--config", "/nowhere/c.toml"}, "/nowhere/c.toml");
+  refuses({"sample", "--config", file, "--thin", "0"}, "--thin is 0 (");
+  const TemporaryFile bad("bad.toml", "target = 't'\nsampler = 's'\nchians = 4\n");
+  refuses({"sample", "--config", bad.path.string()},
+          "bad.toml, line 3) is unknown (it would have no effect). Did you mean chains?");
+}
+
+TEST(CommandLineTest, RunTomlRepeatsTheLine) {
+  const RunOptions first =
+      parse(sample({"--set", "target.dim=3", "--seed", "9", "--se", "0.3", "--thin", "2"})).run;
+  const TemporaryFile config("r.toml", write_run_toml(first));
+  EXPECT_EQ(run_option_values(parse({"sample", "--config", config.path.string()}).run),
+            run_option_values(first));
+}
+
+TEST(CommandLineTest, RefusesUnknownNames) {
+  refuses({"sampel"}, "'sampel' is no command of lockstep (so there is nothing to do). Did you mean sample?");
+  refuses({"sampel", "--target", "t"}, "Did you mean sample?");
+  refuses({"qqqqq"}, "Known commands: targets, samplers, devices, sample, evidence, study, check.");
+  refuses({"--target", "t"}, "--target stands before the command (options belong to one).");
+  refuses(sample({"--chians", "3"}),
+          "--chians is no option of lockstep sample (it would have no effect). Did you mean --chains?");
+  refuses(sample({"--chians=3"}), "--chians is no option");
+  refuses(sample({"--qqqqqq"}), "See lockstep sample --help.");
+  refuses(sample({"-c", "3"}), "-c is no option of lockstep sample");
+  refuses(sample({"extra"}), "'extra' is one word too many for lockstep sample");
+  refuses(sample({"evidence"}), "'evidence' is one word too many for lockstep sample");
+  refuses({"targets", "a", "b"}, "'b' is one word too many for lockstep targets");
+  refuses({"devices", "--mesure"}, "Did you mean --measure?");
+  refuses({"evidence", "--target", "t", "--sampler", "s"},
+          "--sampler is no option of lockstep evidence (it would have "
+          "no effect). Did you mean --method?");
+  refuses({"sample", "--target", "t", "--method", "s"}, "Did you mean --sampler?");
+}
+
+TEST(CommandLineTest, RefusesMissingAndRepeatedValues) {
+  refuses(sample({"--chains"}), "--chains has no value (it needs one). Write --chains N.");
+  refuses(sample({"--out", "--draws"}), "--out is followed by --draws (it needs a value). Write --out DIR.");
+  refuses(sample({"--out="}), "--out has no value (it needs one). Write --out DIR.");
+  refuses(sample({"--out", ""}), "--out is followed by nothing (it needs a value). Write --out DIR.");
+  refuses(sample({"--set", "--draws"}),
+          "--set is followed by --draws (it needs a value). Write --set SCOPE.KEY=VALUE.");
+  refuses(sample({"--chains", "3", "--chains", "4"}),
+          "--chains is given 2 times (only one value can count). Keep one.");
+  refuses({"sample", "--sampler", "s"}, "lockstep sample has no target (there is nothing to work on).");
+  refuses({"evidence"}, "lockstep evidence has no target");
+  refuses({"check"}, "lockstep check has no target");
+  refuses({"sample", "--target", "t"},
+          "lockstep sample has no sampler (a target can be sampled in many ways).");
+}
+
+TEST(CommandLineTest, RefusesBadValues) {
+  refuses(sample({"--chains", "0"}),
+          "--chains is 0 (it must be a whole number from 1 to 2147483647). Correct it, or "
+          "leave it out for its default.");
+  refuses(sample({"--chains", "1.5"}), "--chains is 1.5 (it must be a whole number");
+  refuses(sample({"--chains", "many"}), "--chains is \"many\" (it must be a whole number");
+  refuses(sample({"--chains", "[1]"}), "--chains is [1] (it must be a whole number");
+  refuses(sample({"--warmup", "-1"}), "--warmup is -1 (it must be a whole number, at least 0)");
+  refuses(sample({"--iterations", "0"}), "--iterations is 0 (it must be a whole number, at least 1)");
+  refuses(sample({"--gradients", "0"}), "--gradients is 0 (it must be a number from 1 to 1e+18)");
+  refuses(sample({"--gradients", "9", "--iterations", "9"}),
+          "--iterations and --gradients are both given (they are two "
+          "ways to say how long a run is). Keep one.");
+  refuses(sample({"--se", "0"}), "--se is 0 (it must be greater than 0)");
+  refuses(sample({"--se", "nan"}), "--se is \"nan\" (it must be a number)");
+  refuses(sample({"--seed", "-1"}),
+          "--seed is -1 (it must be a whole number from 0 to 18446744073709551615)");
+  refuses(sample({"--seed", "one"}), "--seed is \"one\" (it must be a whole number from 0");
+  refuses(sample({"--seed", "18446744073709551616"}),
+          "--seed is 1.8446744073709552e+19 (it must be a whole number");
+  refuses(sample({"--init", "scuot"}),
+          "--init is 'scuot' (it must be scout, uniform:R or a file of starting positions");
+  refuses(sample({"--init", "uniform:-2"}),
+          "--init is 'uniform:-2' (starts are drawn uniformly from [-R, R]");
+  refuses(sample({"--init-scale", "0"}), "--init-scale is 0 (it must be greater than 0)");
+  refuses(sample({"--device", "gpu"}),
+          "--device is \"gpu\" (it must be one of auto, cpu, cuda). Did you mean cpu?");
+  refuses(sample({"--threads", "-1"}), "--threads is -1 (it must be a whole number from 0 to 65536)");
+  refuses(sample({"--precision", "float"}),
+          "--precision is \"float\" (it must be one of single, mixed, double). Choose");
+  refuses(sample({"--thin", "0"}), "--thin is 0 (it must be a whole number from 1");
+  refuses(sample({"--checkpoint", "-1", "--out", "o"}), "--checkpoint is -1 (it must not be negative)");
+  refuses(sample({"--quiet=perhaps"}), "--quiet is \"perhaps\" (it must be true or false)");
+  refuses(sample({"--set", "dim=3"}),
+          "--set dim=3 is incomplete (a setting needs a scope, a key and a value)");
+  refuses(sample({"--set", "targt.dim=3"}), "--set targt.dim=3 has the unknown scope 'targt'");
+  refuses(sample({"--set", "target.dim="}), "--set target.dim= has no value");
+}
+
+TEST(CommandLineTest, RefusesFilesWithoutAPlace) {
+  refuses(sample({"--json", "--draws"}),
+          "--draws with --json has no --out (standard output is for the summary alone, so the "
+          "draws would be lost). Add --out DIR.");
+  refuses(sample({"--draws"}), "--draws has no --out (the draws would be lost). Add --out DIR.");
+  refuses(sample({"--resume"}),
+          "--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
+  refuses(sample({"--checkpoint", "5"}),
+          "--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
+  EXPECT_NO_THROW(parse(sample({"--json", "--draws", "--resume", "--out", "o"})));
+}
+
+TEST(CommandLineTest, TextsStayTexts) {
+  EXPECT_EQ(parse({"sample", "--target", "7", "--sampler", "true"}).run.target, "7");
+  EXPECT_EQ(parse(sample({"--out", "5"})).run.out, "5");
+  EXPECT_EQ(parse(sample({"--iterations", "1e4"})).run.iterations, 10000);
+}
+
+TEST(CommandLineTest, HelpTeaches) {
+  const HelpRequest bare = help({});
+  EXPECT_EQ(bare.exit_status, 2);
+  EXPECT_NE(bare.text.find("Commands:"), std::string::npos);
+  EXPECT_EQ(help({"--help"}).exit_status, 0);
+  EXPECT_EQ(help({"help"}).text, help({"-h"}).text);
+  EXPECT_EQ(help({"help", "sample"}).text, help({"sample", "--help"}).text);
+  EXPECT_TRUE(help({"--version"}).text.starts_with("lockstep "));
+  EXPECT_EQ(help({"--version"}).exit_status, 0);
+  for (const CommandText& command : command_texts()) {
+    const std::string text = help({command.name, "--help"}).text;
+    EXPECT_EQ(text.find("\n\n\n"), std::string::npos);
+    EXPECT_EQ(
+        std::count(command.description, command.description + std::string(command.description).size(), '\n'),
+        1);
+    const std::size_t examples = text.find("\nExamples:\n  lockstep " + std::string(command.name));
+    ASSERT_NE(examples, std::string::npos) << text;
+    EXPECT_NE(text.find("\n  lockstep " + std::string(command.name), examples + 13), std::string::npos)
+        << text;
+    for (const OptionSpec& spec : option_specs(command.name))
+      EXPECT_NE(text.find(spec.flag), std::string::npos);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+  }
+  const std::string text = help({"sample", "--help"}).text;
+  for (const char* part :
+       {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:", "Output:",
+        "(default 256)", "(default 1000)", "(default scout)", "(default 10)", "(default mixed)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+}
+
+}  // namespace
+}  // namespace lockstep
