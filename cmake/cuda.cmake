@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA back end. CMake 3.25 is older than CUDA 13: it cannot ask nvcc for C++20 and does not know the newer
-# architectures, so both are given here as plain options.
+# The CUDA back end. CMake 3.25 is older than CUDA 13: it must be told how to ask nvcc for C++20, and which
+# architectures there are.
 set(CMAKE_CUDA_ARCHITECTURES ${LOCKSTEP_CUDA_ARCHITECTURES})
 if(NOT CMAKE_CUDA_COMPILER)
   find_program(nvcc nvcc HINTS /usr/local/cuda/bin REQUIRED)
   set(CMAKE_CUDA_COMPILER ${nvcc})
 endif()
 enable_language(CUDA)
-set(CMAKE_CUDA_STANDARD OFF)  # else it would follow the C++ standard
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_EXTENSIONS OFF)
 find_package(CUDAToolkit REQUIRED)
 
 # --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
 # subnormals are zero.
 target_compile_options(lockstep-flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--ftz=true;--expt-relaxed-constexpr>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--ftz=true;--expt-relaxed-constexpr>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
 
 # What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
