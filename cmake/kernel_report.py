@@ -52,12 +52,17 @@ def report(folder):
                                check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
         names = [k[3] for k in ours]
-    names = [re.sub(r"\(.*", "", n.replace("void lockstep::", "").replace("lockstep::", "")) for n in names]
+    names = [re.sub(r"\(lockstep::Stage\)", "stage ", n) for n in names]
+    names = [re.sub(r"\(.*", "", n.replace("void ", "").replace("lockstep::", "")) for n in names]
     rows = sorted(((k[0], k[1], k[2], n) for k, n in zip(ours, names)), reverse=True)
     lines = [f"{stack:6} B stack {registers:4} registers {arch:7} {name}\n" for stack, registers, arch, name in rows]
     (folder / "kernels.txt").write_text("".join(lines))
     print(f"kernels: {len(rows)} compiled, {sum(r[0] > 0 for r in rows)} with local memory; all in {folder}/kernels.txt")
-    print("".join(line for line in lines if "register_kernel" in line and "advance" in line), end="")
+    in_registers = [line for line in lines if "advance_register_kernel" in line]
+    print("those with their rows in registers that use most:")
+    print("".join(in_registers[:6]), end="")
+    print("the others that use most memory:")
+    print("".join([line for line in lines if "_register_" not in line][:4]), end="")
     return 0
 
 
