@@ -181,7 +181,7 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
   set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
   set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
-  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, 1.0));
+  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   set_axis(engine, layout.scale(), frozen.scale, d);
   std::vector<double> inv(std::size_t(units) * d, 0.0), mean(std::size_t(units) * d, 0.0), log_norm(units, 0.0);
@@ -227,13 +227,16 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     f.base_sd = found.sd;
     for (double& s : f.base_sd) s *= config.base_inflation;
     for (int u = 0; u < num_units; ++u) f.log_zeta[u] = found.log_z[u] + config.tilt + 2 * found.log_z_se[u];
-  } else if (config.instrument == Instrument::fixed) {
+  } else if (config.instrument == Instrument::tempered) {
+    for (double& z : f.log_zeta) z = config.tilt;
+  }
+  if (!config.base_sd.empty()) {
+    f.base_mean.clear();
+    f.base_sd.clear();
     for (int u = 0; u < num_units; ++u) {
       f.base_mean.insert(f.base_mean.end(), config.base_mean.begin(), config.base_mean.end());
       f.base_sd.insert(f.base_sd.end(), config.base_sd.begin(), config.base_sd.end());
     }
-  } else {
-    for (double& z : f.log_zeta) z = config.tilt;
   }
   const int triangle = d * (d + 1) / 2;
   if (config.model.dense_metric) {

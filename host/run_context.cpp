@@ -2,7 +2,6 @@
 #include "host/run_context.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +10,7 @@
 #include <memory>
 
 #include "host/errors.hpp"
+#include "host/peak.hpp"
 #include "targets/registry.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -18,17 +18,6 @@
 
 namespace lockstep {
 namespace {
-
-/// Instruction set the kernels were built for.
-const char* isa_name() {
-#if defined(__AVX512F__)
-  return "AVX-512";
-#elif defined(__AVX2__)
-  return "AVX2";
-#else
-  return "baseline";
-#endif
-}
 
 double available_memory() {
   std::ifstream file("/proc/meminfo");
@@ -55,7 +44,7 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   c.precision = run.precision == "single"   ? Precision::single
                 : run.precision == "double" ? Precision::full
                                             : Precision::mixed;
-  c.threads = run.threads > 0 ? run.threads : omp_get_num_procs();
+  c.threads = run.threads > 0 ? run.threads : hardware_threads();
 #ifdef LOCKSTEP_CUDA
   if (run.device != "cpu") c.cuda = cuda_available();
   if (run.device == "cuda" && !c.cuda)
@@ -71,11 +60,11 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   return c;
 }
 
-std::string device_name(const RunContext& context) {
+std::string device_name([[maybe_unused]] const RunContext& context) {
 #ifdef LOCKSTEP_CUDA
   if (context.cuda) return cuda_device_name();
 #endif
-  return fmt::format("cpu ({})", isa_name());
+  return fmt::format("cpu ({})", cpu_isa());
 }
 
 std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what) {

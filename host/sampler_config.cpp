@@ -15,7 +15,7 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 Keys hmc_keys() {
   return {{"step_size", "leapfrog step in units of the metric (default: dual averaging)"},
           {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
-          {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up)"},
+          {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
           {"jitter", "randomise the trajectory length (default true)"},
           {"target_acceptance", "acceptance that dual averaging aims at (default 0.8)"},
           {"metric", "unit, diagonal or dense (default diagonal)"},
@@ -34,8 +34,9 @@ Keys pe_keys() {
       {"beta_max", "upper end of beta (default 1)"},
       {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
       {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
+      {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
       {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
-      {"base_mean", "mean of the fixed instrument, one number or one per axis"},
+      {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
       {"base_sd", "its standard deviations"},
       {"box", "half width of a reflecting box about the origin (default none)"}};
   keys.insert(keys.end(), more.begin(), more.end());
@@ -97,7 +98,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                    : instrument == "fixed" ? Instrument::fixed : Instrument::tempered;
     const bool tempered = c.instrument == Instrument::tempered;
     c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
-    if (c.instrument == Instrument::fixed) {
+    if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
       c.base_mean = per_axis(s, "base_mean", 0, dim);
       c.base_sd = per_axis(s, "base_sd", 1, dim);
       for (double v : c.base_sd)
@@ -112,6 +113,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
       if (c.instrument == Instrument::bridge) {
         c.tilt = s.in_range("tilt", 3, -1000, 1000);
         c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+        c.scale_u = s.positive("scale_u", 7);
       } else {
         c.tilt = s.in_range("tilt", 0, -1000, 1000);
       }
@@ -125,7 +127,10 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   if (c.model.dense_metric && std::isfinite(c.model.box)) s.refuse("metric", "unit or diagonal with sampler.box");
   c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
   c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
-  c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : 0;
+  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured, 0.8 costs
+  // half the gradients per effective draw of what ChEES finds on the extended space (docs/decisions/0006-defaults.md).
+  const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
+  c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : standard_time;
   c.jitter = s.get<bool>("jitter", true);
   c.target_acceptance = s.in_range("target_acceptance", c.name == "rwm" ? 0.3 : pe && !paper ? 0.75 : 0.8, 0.05, 0.999);
   c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";

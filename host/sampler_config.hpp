@@ -21,6 +21,7 @@ struct SamplerConfig {
   // Base of the bridge, or the fixed instrument.
   double base_inflation = 1.2;         // of its standard deviations
   double tilt = 3;                     // log zeta = log Z-hat + tilt + 2 se
+  double scale_u = 1;                  // of the logits of beta in the metric
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
   int scout_particles = 256;
   int warmup_chains = 16;              // at least so many chains adapt a replicate

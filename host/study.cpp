@@ -62,7 +62,7 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
 }
 
 /// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting is rerun.
-std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates, const StudyCommand& command) {
+std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates, const StudyArgs& command) {
   RunOptions run = s.run;
   run.threads = command.threads;
   run.device = command.device;
@@ -101,9 +101,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
 
 }  // namespace
 
-bool run_study(const StudyCommand& command) {
+bool run_study(const StudyArgs& command) {
   Study study = load_study(command.file);
-  if (command.replicates > 0) study.replicates = command.replicates;
+  study.replicates = command.replicates.value_or(study.replicates);
   std::vector<std::string> labels;
   for (const auto& s : study.settings) labels.push_back(s.label);
   for (const auto& name : command.only)
@@ -117,6 +117,7 @@ bool run_study(const StudyCommand& command) {
   std::vector<std::string> fingerprints;
   for (auto& s : study.settings) {
     s.run.seed = study.seed;
+    s.run.data_dir = command.data_dir;
     prepared.push_back(prepare(s, folder));
     fingerprints.push_back(fingerprint(s, study.replicates));
   }

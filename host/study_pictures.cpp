@@ -72,7 +72,7 @@ void write_contours(const std::filesystem::path& file, const TargetInstance& tar
 }
 
 /// The first draws of replicate 0: the very chain behind its rows in results.csv.
-void write_draws_of(const StudyTarget& t, const StudyCommand& command, const std::filesystem::path& folder) {
+void write_draws_of(const StudyTarget& t, const StudyArgs& command, const std::filesystem::path& folder) {
   const StudySetting& s = *t.setting;
   RunOptions run = s.run;
   run.threads = command.threads;
@@ -112,7 +112,7 @@ std::string quoted(const std::string& s) {
 }  // namespace
 
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
-                                              const StudyCommand& command) {
+                                              const StudyArgs& command) {
   std::filesystem::path plot_folder = LOCKSTEP_PLOT_DIR;
   if (const char* given = std::getenv("LOCKSTEP_PLOT_DIR")) plot_folder = given;
   if (!std::filesystem::exists(plot_folder / "plot_study.py")) {

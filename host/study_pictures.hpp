@@ -15,6 +15,6 @@ struct StudyTarget {
 /// replicate 0 of each setting shown, and the pictures themselves, drawn by bench/plot (Python). Returns the pictures
 /// made; where Python or matplotlib is missing it says so and returns none.
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
-                                              const StudyCommand& command);
+                                              const StudyArgs& command);
 
 }  // namespace lockstep

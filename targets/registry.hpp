@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/counting.hpp"
 #include "targets/engine.hpp"
 #include "targets/target.hpp"
 
@@ -23,6 +24,8 @@ class TargetInstance {
   virtual void draw(ExactDraw& random, double* x) const = 0;
   /// log density at x in the scalar reference, and its gradient where `gradient` is not null.
   virtual double log_density(const double* x, double* gradient) const = 0;
+  /// Floating-point operations of one log density with gradient, counted on a lane that counts.
+  virtual double operations_per_gradient() const = 0;
   virtual std::unique_ptr<Engine> engine(const EngineSpec& spec) const = 0;
 };
 
@@ -56,6 +59,13 @@ class TargetOf : public TargetInstance {
                                                                     Rows<double>{g.data(), 1});
     if (gradient != nullptr) std::copy(g.begin(), g.end(), gradient);
     return l;
+  }
+  double operations_per_gradient() const override {
+    std::vector<double> position(dim(), 0.5), g(dim());
+    Counting::operations = 0;
+    built_.density.template log_density<0, Counting>(Rows<Counting, double>{position.data(), 1},
+                                                     Rows<Counting, double>{g.data(), 1});
+    return Counting::operations;
   }
   std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {
     switch (spec.precision) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// lockstep-bench: gradients per second of the whole sampler, against the machine's own measured peak.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+
+#include "host/chain_run.hpp"
+#include "host/errors.hpp"
+#include "host/files.hpp"
+#include "host/peak.hpp"
+#include "host/run_context.hpp"
+#include "host/target_input.hpp"
+#ifdef LOCKSTEP_CUDA
+#include "targets/cuda_device.hpp"
+#endif
+
+namespace lockstep {
+namespace {
+
+struct Figures {
+  int threads;
+  double gradients_per_s, fraction;
+};
+
+/// Warm chains for about `seconds`, recording as a run does: best of three.
+Figures measure(const RunOptions& run, const TargetInstance& target, int threads, double seconds) {
+  RunOptions r = run;
+  r.threads = threads;
+  const SamplerConfig config = sampler_config(r, target.dim(), target.tails());
+  RunContext context = make_context(r, target, "bench");
+  ChainRunOptions options;
+  options.units = {0};
+  options.chains = r.chains;
+  options.warmup = 100;
+  std::vector<double> x;
+  std::vector<int> superchain;
+  const Frozen frozen = adapt(context, config, options, x, superchain);
+  EngineSpec spec;
+  spec.model = config.model;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  number_chains(spec, options.units, options.chains);
+  auto engine = target.engine(spec);
+  set_frozen(*engine, config, frozen);
+  engine->set_position(x);
+  engine->initialize();
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.record = true;
+  double best = 0, length = 64;
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    launch.begin = launch.end;
+    launch.end += std::uint32_t(length);
+    engine->take_stats();
+    const auto start = std::chrono::steady_clock::now();
+    engine->advance(launch);
+    const auto stats = engine->take_stats();
+    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double gradients = 0;
+    for (int c = 0; c < engine->chains(); ++c) gradients += stats[std::size_t(stat_gradients) * engine->chains() + c];
+    if (repeat > 0) best = std::max(best, gradients / wall);
+    length = std::clamp(length * seconds / 5 / wall, 16.0, 1e6);
+  }
+  double peak = fma_peak_gflops(r.precision == "double", threads) * 1e9;
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) peak = measure_fma_peak();
+#endif
+  return {threads, best, best * target.operations_per_gradient() / peak};
+}
+
+int bench(int argc, char** argv) {
+  CLI::App app("Throughput of the whole sampler (random numbers, leapfrog, acceptance, accumulation): target gradients\n"
+               "per second, and the fraction of the measured fused-multiply-add peak that the gradients alone make up.",
+               "lockstep-bench");
+  RunOptions run;
+  run.target = "mixture20";
+  run.chains = 1024;
+  run.quiet = true;
+  run.sampler = "pe";
+  int dim = 0, samples = 5;
+  double seconds = 3;
+  std::string json;
+  app.add_option("--target", run.target, "target")->capture_default_str();
+  app.add_option("--dim", dim, "dimension, for targets that have one");
+  app.add_option("--chains", run.chains, "chains")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--sampler", run.sampler, "pe or hmc")->capture_default_str();
+  app.add_option("--pseudo-samples", samples, "N of pe")->capture_default_str();
+  app.add_option("--precision", run.precision, "single, mixed or double")->capture_default_str();
+  app.add_option("--device", run.device, "auto, cpu or cuda")->capture_default_str();
+  app.add_option("--threads", run.threads, "only this many threads (default: 1, 2, 4, ... all)");
+  app.add_option("--seconds", seconds, "time for each measurement")->capture_default_str();
+  app.add_option("--json", json, "write the figures to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    throw UserError(std::string(e.what()) + " (lockstep-bench cannot start). See lockstep-bench --help");
+  }
+  if (dim > 0) run.target_settings["dim"] = dim;
+  if (run.sampler == "pe") run.sampler_settings["pseudo_samples"] = samples;
+  else run.sampler_settings["trajectory_time"] = 1.0;
+  const auto target = build_target(run);
+  const RunContext context = make_context(run, *target, "bench");
+  std::vector<int> threads;
+  if (run.threads > 0) threads = {run.threads};
+  else if (context.cuda) threads = {hardware_threads()};
+  else
+    for (int t = 1; t <= hardware_threads(); t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
+      threads.push_back(t);
+  nlohmann::ordered_json out = {{"target", run.target}, {"dim", target->dim()}, {"sampler", run.sampler},
+                                {"pseudo_samples", run.sampler == "pe" ? samples : 1}, {"chains", run.chains},
+                                {"precision", run.precision}, {"device", device_name(context)},
+                                {"instruction_set", cpu_isa()}, {"compiler", __VERSION__},
+                                {"operations_per_gradient", target->operations_per_gradient()}};
+  fmt::print("{} ({} dimensions), {}, {} chains, {}, {}; {:.0f} operations per gradient\n", run.target, target->dim(),
+             run.sampler, run.chains, run.precision, device_name(context), target->operations_per_gradient());
+  fmt::print("{:>8} {:>14} {:>18} {:>10}\n", "threads", "gradients/s", "fraction of peak", "scaling");
+  double first = 0;
+  for (int t : threads) {
+    const Figures f = measure(run, *target, t, seconds);
+    if (first == 0) first = f.gradients_per_s / t;
+    fmt::print("{:>8} {:>14.3e} {:>18.3f} {:>10.2f}\n", f.threads, f.gradients_per_s, f.fraction, f.gradients_per_s / first / threads[0]);
+    out["runs"].push_back({{"threads", t}, {"gradients_per_s", f.gradients_per_s}, {"fraction_of_peak", f.fraction}});
+  }
+  if (!json.empty()) write_atomically(json, out.dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::bench(argc, argv);
+  } catch (const lockstep::UserError& e) {
+    fmt::print(stderr, "lockstep-bench: {}\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "lockstep-bench: {}\n", e.what());
+    return 1;
+  }
+}

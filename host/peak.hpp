@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace lockstep {
+
+/// Processors this process may use.
+int hardware_threads();
+/// The instruction set the kernels were built for, and its register width.
+const char* cpu_isa();
+int cpu_register_floats();
+
+/// Measured peak of fused multiply-adds in GFLOP/s (two operations each): the best of several runs of independent
+/// register-only chains, on `threads` threads.
+double fma_peak_gflops(bool double_precision, int threads);
+
+}  // namespace lockstep
