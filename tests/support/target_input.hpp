@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Settings and data of a target held in memory, in place of the host's command line and files.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "host/errors.hpp"
+#include "targets/target.hpp"
+
+namespace lockstep::testing {
+
+/// Give what differs from the defaults; `asked` collects the settings the target reads. Out-of-range and unknown
+/// values throw UserError, as the host's do.
+class MemoryInput : public TargetInput {
+ public:
+  std::map<std::string, double> numbers;       // integers too
+  std::map<std::string, std::string> choices;
+  std::map<std::string, DataArray> arrays;
+  std::set<std::string> asked;
+
+  double number(const std::string& key, double standard, double low, double high) override {
+    asked.insert(key);
+    const auto found = numbers.find(key);
+    if (found == numbers.end()) return standard;
+    if (!(found->second >= low && found->second <= high)) fail("setting " + key + " is out of range");
+    return found->second;
+  }
+  int integer(const std::string& key, int standard, int low, int high) override {
+    const double v = number(key, standard, low, high);
+    if (v != std::floor(v)) fail("setting " + key + " is no whole number");
+    return static_cast<int>(v);
+  }
+  std::string choice(const std::string& key, const std::string& standard,
+                     const std::vector<std::string>& allowed) override {
+    asked.insert(key);
+    const auto found = choices.find(key);
+    const std::string value = found == choices.end() ? standard : found->second;
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) fail("setting " + key + " is unknown");
+    return value;
+  }
+  bool has_data() override { return !arrays.empty(); }
+  bool has(const std::string& name) override { return arrays.count(name) > 0; }
+  DataArray array(const std::string& name) override {
+    if (!has(name)) fail("the data have no " + name);
+    return arrays.at(name);
+  }
+  [[noreturn]] void fail(const std::string& message) override { throw UserError(message); }
+};
+
+/// Three spherical components in three dimensions, for target mixture.
+inline MemoryInput spherical_mixture() {
+  MemoryInput in;
+  in.arrays["means"] = {{0, 0, 0, 3, -1, 2, -2, 4, 1}, {3, 3}};
+  in.arrays["weights"] = {{2, 1, 1}, {3}};  // scaled to sum to one by the target
+  in.arrays["sds"] = {{1, 0.5, 1.5}, {3}};
+  return in;
+}
+
+/// The same with correlated components.
+inline MemoryInput full_mixture() {
+  MemoryInput in = spherical_mixture();
+  in.arrays.erase("sds");
+  in.arrays["covariances"] = {{1,   0.3,  0,   0.3,  2,   -0.5, 0,   -0.5, 1,    //
+                               0.5, -0.2, 0.1, -0.2, 0.4, 0,    0.1, 0,    0.3,  //
+                               2,   1,    0,   1,    1.5, 0.2,  0,   0.2,  0.7},
+                              {3, 3, 3}};
+  return in;
+}
+
+}  // namespace lockstep::testing
