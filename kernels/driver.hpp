@@ -65,6 +65,20 @@ LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t
                           energy.from(rows));
 }
 
+/// Working rows in registers (the register policy), for a model of compile-time size.
+template <class L, class E, class Model>
+struct RegisterRows {
+  static_assert(Model::kRows > 0 && Model::kCacheRows > 0);
+  Locals<L, Model::kRows> x, p, g;
+  Locals<E, Model::kRows> xe;
+  Locals<E, Model::kCacheRows> ce;
+
+  LOCKSTEP_FN auto lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
+                         bool covariance) {
+    return make_lanes<L, E>(model, b, first, covariance, x.view(), p.view(), g.view(), xe.view(), ce.view());
+  }
+};
+
 /// Adds a lane value to a row of doubles in memory.
 template <class A>
 LOCKSTEP_FN void add_to(double* row, A value) {

@@ -12,18 +12,6 @@ namespace lockstep {
 template <class R, class Model>
 inline constexpr int kMinBlocks = Model::kRows * sizeof(R) <= 8 ? 4 : Model::kRows * sizeof(R) <= 24 ? 3 : 2;
 
-/// The working rows of one chain.
-template <class R, class E, class Model>
-struct RegisterRows {
-  Locals<R, Model::kRows> x, p, g;
-  Locals<E, Model::kRows> xe;
-  Locals<E, Model::kCacheRows> ce;
-
-  __device__ auto lanes(const Model& model, const BatchView<R, E>& b, int chain, bool covariance) {
-    return make_lanes<R, E>(model, b, chain, covariance, x.view(), p.view(), g.view(), xe.view(), ce.view());
-  }
-};
-
 template <class R, class E, class Model>
 __global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
     initialize_register_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
