@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariance of every transition on every model: chains started exactly in the target are in it after a transition.
-// All statistics of this file together raise a false alarm with probability 1e-4 at most (Bonferroni over at most
-// kTests two-sided tests; seeds are fixed, so a passing test stays one). Power: stretching x by 2 % must be seen in
-// every case, and tests/kernels/statistical_twins.cpp holds a broken twin of each part, which must be found.
+// Invariance of every transition on every model: chains started exactly in the target are in it after a
+// transition. All statistics of this file together raise a false alarm with probability 1e-4 at most
+// (Bonferroni over at most kTests two-sided tests; seeds are fixed, so a passing test stays one). Power:
+// stretching x by 2 % must be seen in every case, and tests/kernels/statistical_twins.cpp holds a broken twin
+// of each part, which must be found.
 #include <gtest/gtest.h>
 
 #include "tests/support/invariance.hpp"
@@ -44,22 +45,24 @@ void check(const InvarianceCase& c, std::uint64_t seed) {
   const ModelSpec& s = c.model;
   if (s.kind == ModelKind::plain) {
     expect_invariant(c, run_invariance<Transition>(c, seed, [](const Gaussian& g, const ParameterLayout& l) {
-      return Path<Gaussian, 0, false>{g, l};
-    }));
+                       return Path<Gaussian, 0, false>{g, l};
+                     }));
   } else if (s.kind == ModelKind::path) {
     expect_invariant(c, run_invariance<Transition>(c, seed, [](const Gaussian& g, const ParameterLayout& l) {
-      return Path<Gaussian, 0, true>{g, l};
-    }));
+                       return Path<Gaussian, 0, true>{g, l};
+                     }));
   } else {
     expect_invariant(c, run_invariance<Transition>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
-      return PseudoExtended<Gaussian, 0, 0>{g,     l,      s.pseudo_samples, s.learned, s.fixed_beta,
-                                            s.low, s.high, s.g_exponent,     s.box};
-    }));
+                       return PseudoExtended<Gaussian, 0, 0>{
+                           g,     l,      s.pseudo_samples, s.learned, s.fixed_beta,
+                           s.low, s.high, s.g_exponent,     s.box};
+                     }));
   }
 }
 
 std::vector<InvarianceCase> cases() {
-  std::vector<InvarianceCase> all = {make_case("target", ModelKind::plain), make_case("path", ModelKind::path)};
+  std::vector<InvarianceCase> all = {make_case("target", ModelKind::plain),
+                                     make_case("path", ModelKind::path)};
   auto dense = make_case("path, dense base and metric", ModelKind::path);
   dense.dense = true;
   all.push_back(dense);
@@ -72,15 +75,13 @@ std::vector<InvarianceCase> cases() {
   all.push_back(extended("bridge on an interval, g = beta^-1/2", 3, [](InvarianceCase& c) {
     c.model.low = 0.1, c.model.high = 0.9, c.model.g_exponent = -0.5;
   }));
-  all.push_back(extended("tempering, g = beta^1.5", 3, [](InvarianceCase& c) {
-    c.tempering = true, c.model.g_exponent = 1.5;
-  }));
+  all.push_back(extended("tempering, g = beta^1.5", 3,
+                         [](InvarianceCase& c) { c.tempering = true, c.model.g_exponent = 1.5; }));
   all.push_back(extended("tempering on an interval", 2, [](InvarianceCase& c) {
     c.tempering = true, c.model.low = 0.2, c.model.g_exponent = 0.25;  // z(beta) g(beta) ~ beta^-0.75 ...
   }));
-  all.push_back(extended("fixed beta", 3, [](InvarianceCase& c) {
-    c.model.learned = false, c.model.fixed_beta = 0.3;
-  }));
+  all.push_back(extended("fixed beta", 3,
+                         [](InvarianceCase& c) { c.model.learned = false, c.model.fixed_beta = 0.3; }));
   all.push_back(extended("fixed instrument", 3, [](InvarianceCase& c) { c.model.learned = false; }));
   all.push_back(extended("dense base and metric", 2, [](InvarianceCase& c) { c.dense = true; }));
   all.push_back(extended("box", 2, [](InvarianceCase& c) { c.model.box = 1.5, c.model.low = 0.05; }));

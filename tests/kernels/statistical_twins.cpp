@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The invariance suite must find what is broken: twins of transitions and models that differ from the real ones in
-// one line, each run on a case that the real one passes (tests/kernels/statistical_invariance.cpp).
+// The invariance suite must find what is broken: twins of transitions and models that differ from the real
+// ones in one line, each run on a case that the real one passes (tests/kernels/statistical_invariance.cpp).
 #include <gtest/gtest.h>
 
 #include "tests/support/invariance.hpp"
@@ -84,11 +84,15 @@ TEST(Twins, TheCopyWithoutAFaultPasses) {
   c.model.box = 1.5;
   EXPECT_LT(hmc_twin<Fault::none>(c), limit());
 }
-TEST(Twins, WholeLastKickIsFound) { EXPECT_GT(hmc_twin<Fault::whole_last_kick>(make_case("whole last kick")), limit()); }
+TEST(Twins, WholeLastKickIsFound) {
+  EXPECT_GT(hmc_twin<Fault::whole_last_kick>(make_case("whole last kick")), limit());
+}
 TEST(Twins, WrongSignOfTheKineticEnergyIsFound) {
   EXPECT_GT(hmc_twin<Fault::wrong_sign>(make_case("wrong sign")), limit());
 }
-TEST(Twins, AcceptingAlwaysIsFound) { EXPECT_GT(hmc_twin<Fault::accept_always>(make_case("accept always")), limit()); }
+TEST(Twins, AcceptingAlwaysIsFound) {
+  EXPECT_GT(hmc_twin<Fault::accept_always>(make_case("accept always")), limit());
+}
 TEST(Twins, WrongMomentumVarianceIsFound) {
   InvarianceCase c = make_case("momentum of variance 1.1");
   c.step_size = 0.2;  // small, so that only the momentum is wrong
@@ -189,15 +193,19 @@ TEST(Twins, ForgottenGIsFound) {
   c.model.g_exponent = 0.5;
   EXPECT_GT(model_twin<ForgottenG>(c), limit());
 }
-TEST(Twins, UniformWeightsAreFound) { EXPECT_GT(model_twin<UniformWeights>(make_case("uniform weights")), limit()); }
+TEST(Twins, UniformWeightsAreFound) {
+  EXPECT_GT(model_twin<UniformWeights>(make_case("uniform weights")), limit());
+}
 TEST(Twins, MissingSumOfWeightsIsFound) {
   EXPECT_GT(model_twin<NoSumOfWeights>(make_case("no sum of weights")), limit());
 }
 TEST(Twins, OtherBetaIsFound) {
   const InvarianceCase c = make_case("other beta", ModelKind::path);
-  EXPECT_GT(worst<Hmc>(c, [](const Gaussian& g, const ParameterLayout& l) {
-              return OtherBeta{Path<Gaussian, 0, true>{g, l}};
-            }), limit());
+  EXPECT_GT(worst<Hmc>(c,
+                       [](const Gaussian& g, const ParameterLayout& l) {
+                         return OtherBeta{Path<Gaussian, 0, true>{g, l}};
+                       }),
+            limit());
 }
 
 }  // namespace

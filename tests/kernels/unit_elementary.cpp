@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of the packs against the C library in higher precision: at most 2 units in the last place
-// in either precision (3 for log1p and log_sigmoid), same bits at every width, edges as stated.
+// Elementary functions of the packs against the C library in higher precision: at most 2 units in the last
+// place in either precision (3 for log1p and log_sigmoid), same bits at every width, edges as stated.
 #include "kernels/elementary.hpp"
 
 #include <gtest/gtest.h>
@@ -109,37 +109,43 @@ TYPED_TEST(Elementary, Exp2) {
   x = joined(x, exponent_points<T>(kLowest<T>, 5, true, kPoints));
   for (int n = -126; n <= 127; ++n)
     for (T d : {T(0), T(0.5), T(-0.5)}) x.push_back(std::clamp(T(n) + d, kExp2Low<T>, kExp2High<T>));
-  expect_accurate<T>("exp2", x, 2, [](auto a) { return exp2(a); }, [](Wide<T> a) { return std::exp2(a); });
+  expect_accurate<T>(
+      "exp2", x, 2, [](auto a) { return exp2(a); }, [](Wide<T> a) { return std::exp2(a); });
 }
 TYPED_TEST(Elementary, Exp) {
   using T = TypeParam;
   // Half a unit inside the clamp, which is rounded to T.
-  const T low = std::nextafter(T(kExp2Low<T> * T(kLn2)), T(0)), high = std::nextafter(T(kExp2High<T> * T(kLn2)), T(0));
+  const T low = std::nextafter(T(kExp2Low<T> * T(kLn2)), T(0)),
+          high = std::nextafter(T(kExp2High<T> * T(kLn2)), T(0));
   auto x = joined(uniform_points<T>(low, high, kPoints), uniform_points<T>(-1, 1, kPoints));
   x = joined(x, exponent_points<T>(kLowest<T>, 5, true, kPoints));
-  expect_accurate<T>("exp", x, 2, [](auto a) { return exp(a); }, [](Wide<T> a) { return std::exp(a); });
+  expect_accurate<T>(
+      "exp", x, 2, [](auto a) { return exp(a); }, [](Wide<T> a) { return std::exp(a); });
 }
 TYPED_TEST(Elementary, Log) {
   using T = TypeParam;
-  auto x = joined(exponent_points<T>(kLowest<T> - 1, kHighest<T>, false, kPoints), uniform_points<T>(0.5, 2, kPoints));
+  auto x = joined(exponent_points<T>(kLowest<T> - 1, kHighest<T>, false, kPoints),
+                  uniform_points<T>(0.5, 2, kPoints));
   x = joined(x, uniform_points<T>(0.999, 1.001, kPoints));
   x = joined(x, {std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), T(1), T(2), T(0.5)});
-  expect_accurate<T>("log", x, 2, [](auto a) { return log(a); }, [](Wide<T> a) { return std::log(a); });
+  expect_accurate<T>(
+      "log", x, 2, [](auto a) { return log(a); }, [](Wide<T> a) { return std::log(a); });
 }
 TYPED_TEST(Elementary, Log1p) {
   using T = TypeParam;
   auto x = joined(exponent_points<T>(kLowest<T>, -1, true, kPoints), uniform_points<T>(-0.99, 3, kPoints));
   x = joined(x, exponent_points<T>(0, kHighest<T>, false, kPoints));
-  expect_accurate<T>("log1p", x, 3, [](auto a) { return log1p(a); }, [](Wide<T> a) { return std::log1p(a); });
+  expect_accurate<T>(
+      "log1p", x, 3, [](auto a) { return log1p(a); }, [](Wide<T> a) { return std::log1p(a); });
 }
 TYPED_TEST(Elementary, LogSigmoid) {
   using T = TypeParam;
   // Above about 87 (float) the exact value leaves the normal range: exp is clamped there.
   const T high = sizeof(T) == 4 ? T(85) : T(700);
   auto x = joined(uniform_points<T>(-1000, high, kPoints), uniform_points<T>(-10, 10, kPoints));
-  expect_accurate<T>("log_sigmoid", x, 3, [](auto a) { return log_sigmoid(a); }, [](Wide<T> a) {
-    return std::min(a, Wide<T>(0)) - std::log1p(std::exp(-std::fabs(a)));
-  });
+  expect_accurate<T>(
+      "log_sigmoid", x, 3, [](auto a) { return log_sigmoid(a); },
+      [](Wide<T> a) { return std::min(a, Wide<T>(0)) - std::log1p(std::exp(-std::fabs(a))); });
 }
 TYPED_TEST(Elementary, SinCosPi) {
   using T = TypeParam;
@@ -153,17 +159,37 @@ TYPED_TEST(Elementary, SinCosPi) {
     const Wide<T> v = turn % 2 ? std::cos(r) : std::sin(r);
     return turn >= 2 ? -v : v;
   };
-  expect_accurate<T>("sinpi", x, 2, [](auto a) { auto s = a, c = a; sincospi(a, s, c); return s; },
-                     [&](Wide<T> a) { return exact(a, true); });
-  expect_accurate<T>("cospi", x, 2, [](auto a) { auto s = a, c = a; sincospi(a, s, c); return c; },
-                     [&](Wide<T> a) { return exact(a, false); });
+  expect_accurate<T>(
+      "sinpi", x, 2,
+      [](auto a) {
+        auto s = a, c = a;
+        sincospi(a, s, c);
+        return s;
+      },
+      [&](Wide<T> a) { return exact(a, true); });
+  expect_accurate<T>(
+      "cospi", x, 2,
+      [](auto a) {
+        auto s = a, c = a;
+        sincospi(a, s, c);
+        return c;
+      },
+      [&](Wide<T> a) { return exact(a, false); });
 }
 
 TYPED_TEST(Elementary, SinCosPiAtQuarterTurns) {
   using T = TypeParam;
   const std::vector<T> x = {-1, -0.5, 0, 0.5, 1};
-  const auto s = apply<Pack<T, 8>>(x, [](auto a) { auto u = a, v = a; sincospi(a, u, v); return u; });
-  const auto c = apply<Pack<T, 8>>(x, [](auto a) { auto u = a, v = a; sincospi(a, u, v); return v; });
+  const auto s = apply<Pack<T, 8>>(x, [](auto a) {
+    auto u = a, v = a;
+    sincospi(a, u, v);
+    return u;
+  });
+  const auto c = apply<Pack<T, 8>>(x, [](auto a) {
+    auto u = a, v = a;
+    sincospi(a, u, v);
+    return v;
+  });
   const std::vector<T> sine = {0, -1, 0, 1, 0}, cosine = {-1, 0, 1, 0, -1};
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(s[i], sine[i]) << x[i];
@@ -176,12 +202,14 @@ TYPED_TEST(Elementary, Edges) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;
   const T inf = limits::infinity(), nan = limits::quiet_NaN(), tiny = limits::denorm_min();
-  const std::vector<T> x = {nan, inf, -inf, T(0), T(-0.0), tiny, -tiny, T(-1), T(-2), limits::max(), limits::lowest()};
+  const std::vector<T> x = {nan,   inf,   -inf,  T(0),          T(-0.0),         tiny,
+                            -tiny, T(-1), T(-2), limits::max(), limits::lowest()};
   const auto e2 = apply<Pack<T, 8>>(x, [](auto a) { return exp2(a); });
   const auto e = apply<Pack<T, 8>>(x, [](auto a) { return exp(a); });
   for (const auto* r : {&e2, &e}) {
     EXPECT_TRUE(std::isnan((*r)[0]));
-    for (int k : {1, 9}) EXPECT_NEAR((*r)[k] / std::ldexp(T(1), int(kExp2High<T>)), 1, 1e-3);  // clamped, finite
+    for (int k : {1, 9})
+      EXPECT_NEAR((*r)[k] / std::ldexp(T(1), int(kExp2High<T>)), 1, 1e-3);  // clamped, finite
     for (int k : {2, 10}) {
       EXPECT_GE((*r)[k], T(0));
       EXPECT_LE((*r)[k], T(1.001) * limits::min());

@@ -27,7 +27,8 @@ std::vector<Named> cases() {
   add("path", [](BatchCase& c) { c.model.kind = ModelKind::path; });
   add("chees", [](BatchCase& c) { c.chees = true; });
   add("steps", [](BatchCase& c) { c.num_leapfrog = 4; });
-  add("dense", [](BatchCase& c) { c.model.kind = ModelKind::path, c.model.dense_metric = c.model.dense_base = true; });
+  add("dense",
+      [](BatchCase& c) { c.model.kind = ModelKind::path, c.model.dense_metric = c.model.dense_base = true; });
   add("random walk", [](BatchCase& c) { c.transition = TransitionKind::random_walk; });
   return all;
 }

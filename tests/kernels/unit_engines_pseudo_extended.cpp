@@ -10,7 +10,8 @@ std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const Engin
   const ModelSpec& m = spec.model;
   const ParameterLayout layout{density.dim, m.dense_metric, m.dense_base};
   return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(
-      Model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box}, spec);
+      Model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box},
+      spec);
 }
 
 std::vector<Named> cases() {
@@ -23,12 +24,8 @@ std::vector<Named> cases() {
     change(c);
     all.push_back({name, c});
   };
-  add("pseudo-extended", [](BatchCase& c) {
-    c.model.pseudo_samples = 3, c.model.g_exponent = 0.5;
-  });
-  add("pseudo-extended with box", [](BatchCase& c) {
-    c.model.box = 1.3, c.model.low = 0.1;
-  });
+  add("pseudo-extended", [](BatchCase& c) { c.model.pseudo_samples = 3, c.model.g_exponent = 0.5; });
+  add("pseudo-extended with box", [](BatchCase& c) { c.model.box = 1.3, c.model.low = 0.1; });
   add("pseudo-extended in a box shorter than a step", [](BatchCase& c) {
     c.model.box = 1.05, c.step_size = 1.6;
     c.trajectory_time = 4;
@@ -37,9 +34,8 @@ std::vector<Named> cases() {
     c.model.learned = false;
     c.model.fixed_beta = 0.3;
   });
-  add("random walk, pseudo-extended", [](BatchCase& c) {
-    c.transition = TransitionKind::random_walk, c.model.pseudo_samples = 2;
-  });
+  add("random walk, pseudo-extended",
+      [](BatchCase& c) { c.transition = TransitionKind::random_walk, c.model.pseudo_samples = 2; });
   add("dense base and metric", [](BatchCase& c) { c.model.dense_metric = c.model.dense_base = true; });
   return all;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot kernels must be made of wide fused multiply-adds. A pack library that quietly falls back to a multiply and
-// an add gives right numbers at 70 % of the speed: only the machine code shows it.
+// The hot kernels must be made of wide fused multiply-adds. A pack library that quietly falls back to a
+// multiply and an add gives right numbers at 70 % of the speed: only the machine code shows it.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -56,10 +56,10 @@ TEST(FusedMultiplyAdd, HotKernelsAreMadeOfThem) {
   const auto object = find_object("mixture_cpu_mixed");
   if (object.empty()) GTEST_SKIP() << "no object file of the mixture's engines under " << LOCKSTEP_BINARY_DIR;
   const Count c = count_in(object);
-  // By hand, for one pseudo-extended HMC kernel of the mixture: 2 distances of 2, exponent (1 + 2), exp2 (6 in its
-  // polynomial), 2 accumulations: 13 in the loop over components; log (1 + 6 + 1), exp and log g: 20; leapfrog 4;
-  // twice, for the gradient in float and the energy in double (11 + 10 terms); normals 20. Above 80 a kernel; the
-  // object holds at least 9 (3 models x fused HMC, staged HMC, random walk).
+  // By hand, for one pseudo-extended HMC kernel of the mixture: 2 distances of 2, exponent (1 + 2), exp2 (6
+  // in its polynomial), 2 accumulations: 13 in the loop over components; log (1 + 6 + 1), exp and log g: 20;
+  // leapfrog 4; twice, for the gradient in float and the energy in double (11 + 10 terms); normals 20. Above
+  // 80 a kernel; the object holds at least 9 (3 models x fused HMC, staged HMC, random walk).
   EXPECT_GT(c.fused, 9 * 80) << object;
   // Multiplications that no addition follows are a minority.
   EXPECT_GT(c.fused, c.multiply) << object;

@@ -14,8 +14,22 @@ using namespace lockstep;
 template <class T>
 std::vector<T> interesting() {
   using limits = std::numeric_limits<T>;
-  std::vector<T> v = {T(0), T(-0.0), T(1), T(-1), T(0.5), T(1.5), T(2.5), T(-2.5), T(1) / 3, T(1e10), T(-3.7),
-                      limits::max(), limits::lowest(), limits::min(), limits::infinity(), -limits::infinity(),
+  std::vector<T> v = {T(0),
+                      T(-0.0),
+                      T(1),
+                      T(-1),
+                      T(0.5),
+                      T(1.5),
+                      T(2.5),
+                      T(-2.5),
+                      T(1) / 3,
+                      T(1e10),
+                      T(-3.7),
+                      limits::max(),
+                      limits::lowest(),
+                      limits::min(),
+                      limits::infinity(),
+                      -limits::infinity(),
                       limits::quiet_NaN()};
   return v;
 }
@@ -28,8 +42,8 @@ bool same(T a, T b) {
 
 template <class L>
 class Lanes : public ::testing::Test {};
-using PackTypes = ::testing::Types<Pack<float, 4>, Pack<float, 8>, Pack<float, 16>, Pack<float, 32>, Pack<double, 4>,
-                                   Pack<double, 8>, Pack<double, 16>, Pack<double, 32>>;
+using PackTypes = ::testing::Types<Pack<float, 4>, Pack<float, 8>, Pack<float, 16>, Pack<float, 32>,
+                                   Pack<double, 4>, Pack<double, 8>, Pack<double, 16>, Pack<double, 32>>;
 TYPED_TEST_SUITE(Lanes, PackTypes);
 
 TYPED_TEST(Lanes, EveryOperationEqualsTheScalarLaneByLane) {
@@ -74,7 +88,8 @@ TYPED_TEST(Lanes, EveryOperationEqualsTheScalarLaneByLane) {
     check(">=", select(x >= y, one, zero), [](T p, T q, T) { return T(p >= q); });
     check("select", select(x < y, x, z), [](T p, T q, T r) { return p < q ? p : r; });
     check("is_finite", select(is_finite(x), one, zero), [](T p, T, T) { return T(std::isfinite(p)); });
-    check("mask_and", select(mask_and(x < y, y < z), one, zero), [](T p, T q, T r) { return T(p < q && q < r); });
+    check("mask_and", select(mask_and(x < y, y < z), one, zero),
+          [](T p, T q, T r) { return T(p < q && q < r); });
     check("mask_not", select(mask_not(x < y), one, zero), [](T p, T q, T) { return T(!(p < q)); });
   }
 }
@@ -92,7 +107,8 @@ TYPED_TEST(Lanes, AnyAndReduceMaxSeeEveryLane) {
   }
 }
 
-/// NaN must be false in each comparison, and the second operand of min and max; the Metropolis step builds on it.
+/// NaN must be false in each comparison, and the second operand of min and max; the Metropolis step builds on
+/// it.
 template <class T>
 void scalar_nan_rules() {
   const T nan = std::numeric_limits<T>::quiet_NaN();

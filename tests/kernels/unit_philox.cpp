@@ -61,7 +61,8 @@ std::vector<Words> random_counters(int count) {
 TEST(Philox, PublishedKnownAnswers) {
   // Salmon et al., Random123's kat_vectors for philox4x32 with 10 rounds.
   EXPECT_EQ(ours({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}));
-  EXPECT_EQ(ours({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), (Words{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
+  EXPECT_EQ(ours({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}),
+            (Words{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
   EXPECT_EQ(ours({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, {0xa4093822u, 0x299f31d0u}),
             (Words{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}));
 }
@@ -82,9 +83,10 @@ TEST(Philox, AgreesWithRandom123OnEveryLaneType) {
 TEST(Philox, PurposesKeepTheirNumbers) {
   // Append only: a line here never changes.
   const std::map<Purpose, std::uint32_t> numbers = {
-      {Purpose::start, 0},         {Purpose::momentum, 1},      {Purpose::accept, 2},        {Purpose::trajectory, 3},
-      {Purpose::select, 4},        {Purpose::proposal, 5},      {Purpose::resample, 6},      {Purpose::scout, 7},
-      {Purpose::scout_momentum, 8}, {Purpose::scout_accept, 9}, {Purpose::exact, 10},        {Purpose::bootstrap, 11},
+      {Purpose::start, 0},        {Purpose::momentum, 1}, {Purpose::accept, 2},
+      {Purpose::trajectory, 3},   {Purpose::select, 4},   {Purpose::proposal, 5},
+      {Purpose::resample, 6},     {Purpose::scout, 7},    {Purpose::scout_momentum, 8},
+      {Purpose::scout_accept, 9}, {Purpose::exact, 10},   {Purpose::bootstrap, 11},
       {Purpose::pseudo_start, 12}};
   EXPECT_EQ(numbers.size(), 13u);
   for (const auto& [purpose, number] : numbers) EXPECT_EQ(static_cast<std::uint32_t>(purpose), number);
@@ -116,14 +118,15 @@ TEST(Philox, CounterIsPurposeBlockIterationChainUnit) {
   draw.words(Purpose::proposal, 9, w);
   for (int r = 0; r < 4; ++r) {
     store(out, w[r]);
-    for (int i = 0; i < 8; ++i) EXPECT_EQ(out[i], random123({(5u << 24) | 9u, 77, chain[i], unit[i]}, key)[r]);
+    for (int i = 0; i < 8; ++i)
+      EXPECT_EQ(out[i], random123({(5u << 24) | 9u, 77, chain[i], unit[i]}, key)[r]);
   }
 }
 
 template <class T>
 class Draws : public ::testing::Test {};
-using LaneTypes = ::testing::Types<float, double, Pack<float, 4>, Pack<float, 8>, Pack<float, 16>, Pack<float, 32>,
-                                   Pack<double, 4>, Pack<double, 8>, Pack<double, 16>>;
+using LaneTypes = ::testing::Types<float, double, Pack<float, 4>, Pack<float, 8>, Pack<float, 16>,
+                                   Pack<float, 32>, Pack<double, 4>, Pack<double, 8>, Pack<double, 16>>;
 TYPED_TEST_SUITE(Draws, LaneTypes);
 
 template <class L>
@@ -158,8 +161,8 @@ TYPED_TEST(Draws, NormalsAreFiniteAtEveryExtreme) {
   EXPECT_LT(largest, 6.7);
 }
 
-/// The normals of one lane do not depend on the lane type of its precision beyond a rounding, and not at all on
-/// the width of the pack (the scalar lanes take the C library's functions).
+/// The normals of one lane do not depend on the lane type of its precision beyond a rounding, and not at all
+/// on the width of the pack (the scalar lanes take the C library's functions).
 TEST(NormalDraws, PackWidthsAgreeBitForBit) {
   auto all = []<class L>(std::type_identity<L>) {
     constexpr int W = lane_width<L>;
@@ -196,8 +199,8 @@ TEST(NormalDraws, PackWidthsAgreeBitForBit) {
   }
 }
 
-/// Moments of 2^20 normals and uniforms, and no correlation between neighbours of a block. 11 tests at a family
-/// rate of 1e-3; the seed is fixed.
+/// Moments of 2^20 normals and uniforms, and no correlation between neighbours of a block. 11 tests at a
+/// family rate of 1e-3; the seed is fixed.
 TEST(NormalDraws, MomentsOfNormalsAndUniforms) {
   using namespace lockstep::testing;
   using L = Pack<float, 16>;

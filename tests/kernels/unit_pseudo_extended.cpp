@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pseudo-extended target in double: gradient against central differences of its density, and its special cases.
+// The pseudo-extended target in double: gradient against central differences of its density, and its special
+// cases.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -41,7 +42,8 @@ std::vector<Case> cases() {
 ScalarModel<Model> build(const Case& c) {
   Banana density;
   density.dim = 3;
-  ScalarModel<Model> m(make_pseudo_extended(density, c.samples, c.learned, c.beta, c.low, c.high, c.g_exponent, c.dense));
+  ScalarModel<Model> m(
+      make_pseudo_extended(density, c.samples, c.learned, c.beta, c.low, c.high, c.g_exponent, c.dense));
   if (c.tempering) {
     m.parameters[ParameterLayout::base_log_norm] = 0;
     for (int k = 0; k < 3; ++k) m.parameters[m.model.layout.base_inv_sd() + k] = 0;
@@ -111,13 +113,15 @@ TEST(PseudoExtended, DensityIsTheFormula) {
       sum += std::exp(a[i]);
       total += beta * l + (1 - beta) * b + g + jacobian;
     }
-    const double expected = static_cast<double>(std::log(sum) - std::log(static_cast<long double>(n)) + total);
+    const double expected =
+        static_cast<double>(std::log(sum) - std::log(static_cast<long double>(n)) + total);
     const auto cache = m.cache(x);
     EXPECT_NEAR(cache[0], expected, 1e-12 * (1 + std::abs(expected))) << c.name;
     double weights = 0;
     for (int i = 0; i < n; ++i) {
       EXPECT_NEAR(cache[1 + i], static_cast<double>(std::exp(a[i]) / sum), 1e-12) << c.name;
-      EXPECT_EQ(m.model.weight<double>(ScalarModel<Model>::rows(const_cast<std::vector<double>&>(cache)), i), cache[1 + i]);
+      EXPECT_EQ(m.model.weight<double>(ScalarModel<Model>::rows(const_cast<std::vector<double>&>(cache)), i),
+                cache[1 + i]);
       weights += cache[1 + i];
     }
     EXPECT_NEAR(weights, 1, 4e-16 * n) << c.name;
@@ -168,7 +172,8 @@ TEST(PseudoExtended, ExtremeLogitsStayFinite) {
       EXPECT_TRUE(std::isfinite(cache[0])) << c.name << " " << u;
       EXPECT_NEAR(weights, 1, 1e-14) << c.name << " " << u;
       for (double g : m.gradient(x)) EXPECT_TRUE(std::isfinite(g)) << c.name << " " << u;
-      EXPECT_NEAR((m.model.beta<double>(Rows<double>{x.data(), 1}, m.par(), 0)), u < 0 ? c.low : c.high, 1e-15);
+      EXPECT_NEAR((m.model.beta<double>(Rows<double>{x.data(), 1}, m.par(), 0)), u < 0 ? c.low : c.high,
+                  1e-15);
     }
   }
 }

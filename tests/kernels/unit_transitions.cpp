@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leapfrog integrator in double: what Hamiltonian Monte Carlo rests on, for every model, metric and the box.
+// The leapfrog integrator in double: what Hamiltonian Monte Carlo rests on, for every model, metric and the
+// box.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -50,8 +51,10 @@ void for_each_model(F&& f) {
   f("path, dense metric and base", ScalarModel(Path<Banana, 0, true>{density, dense}));
   f("pseudo-extended", ScalarModel(make_pseudo_extended(density, 3, true, 0, 0.05, 1, 0.5)));
   f("pseudo-extended, fixed beta", ScalarModel(make_pseudo_extended(density, 2, false, 0.3)));
-  f("pseudo-extended, dense metric and base", ScalarModel(make_pseudo_extended(density, 2, true, 0, 0.1, 1, 0, true)));
-  f("pseudo-extended in a box", ScalarModel(make_pseudo_extended(density, 2, true, 0, 0.05, 1, 0, false, 0.9)));
+  f("pseudo-extended, dense metric and base",
+    ScalarModel(make_pseudo_extended(density, 2, true, 0, 0.1, 1, 0, true)));
+  f("pseudo-extended in a box",
+    ScalarModel(make_pseudo_extended(density, 2, true, 0, 0.05, 1, 0, false, 0.9)));
 }
 
 /// A start inside the box, where there is one.
@@ -80,8 +83,8 @@ TEST(Leapfrog, TestsIntegrateAsHmcDoes) {
     EXPECT_EQ(proposal.steps, 5);
     // log ratio + change of the log density = H before - H after
     State fresh = start(m, 1);
-    EXPECT_NEAR(m.log_density(t.x) - m.log_density(fresh.x) + proposal.log_ratio, before - m.hamiltonian(t.x, t.p),
-                1e-10)
+    EXPECT_NEAR(m.log_density(t.x) - m.log_density(fresh.x) + proposal.log_ratio,
+                before - m.hamiltonian(t.x, t.p), 1e-10)
         << name;
   });
 }

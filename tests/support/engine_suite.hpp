@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// ENGINE_SUITE (a name the including file defines): no bit of any result depends on the pack width, the threads, the driver, the split of iterations into
-// launches or of chains into engines. The including file says which models: it defines `make_test_engine` and
-// `cases`. Everything is local to that file, whose engines are compiled in other widths than the library's.
+// ENGINE_SUITE (a name the including file defines): no bit of any result depends on the pack width, the
+// threads, the driver, the split of iterations into launches or of chains into engines. The including file
+// says which models: it defines `make_test_engine` and `cases`. Everything is local to that file, whose
+// engines are compiled in other widths than the library's.
 #define LOCKSTEP_ALL_WIDTHS
 #include <gtest/gtest.h>
 
@@ -35,7 +36,6 @@ struct TestDensity : Gaussian {
     return select(x[0] > L(0), L(1), L(0));
   }
 };
-
 
 std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const EngineSpec& spec);
 
@@ -86,7 +86,8 @@ TEST(ENGINE_SUITE, NoBitDependsOnTheDivisionOfTheWork) {
     same("7 threads", {.threads = 7});
     same("three launches", {.launches = {1, 4}});
     same("three engines", {.engines = {7, 40}});
-    same("engines, launches, threads and width", {.pack_width = 4, .threads = 2, .launches = {3}, .engines = {33}});
+    same("engines, launches, threads and width",
+         {.pack_width = 4, .threads = 2, .launches = {3}, .engines = {33}});
     if (batch.transition == TransitionKind::hmc) {
       same("staged", {.driver = Driver::staged});
       same("staged, width 4, 3 threads", {.pack_width = 4, .threads = 3, .driver = Driver::staged});
@@ -107,7 +108,8 @@ TEST(ENGINE_SUITE, AnyNumberOfChains) {
       const BatchResult small = run_batch(f.factory(), batch);
       for (int r = 0; r < small.rows; ++r)
         for (int i = 0; i < chains; ++i)
-          ASSERT_EQ(small.position[r * chains + i], large.position[r * 66 + i]) << named.name << " " << chains;
+          ASSERT_EQ(small.position[r * chains + i], large.position[r * 66 + i])
+              << named.name << " " << chains;
       ASSERT_EQ(small.stats.size(), std::size_t(kStatRows * chains));
     }
   }
@@ -134,7 +136,8 @@ TEST(ENGINE_SUITE, ScalarReferenceAgreesWithinTolerance) {
   for (const auto& named : cases()) {
     BatchCase batch = named.batch;
     batch.iterations = 1;
-    const BatchResult pack = run_batch(f.factory(), batch), scalar = run_batch(f.factory(), batch, {.pack_width = 1});
+    const BatchResult pack = run_batch(f.factory(), batch),
+                      scalar = run_batch(f.factory(), batch, {.pack_width = 1});
     int moved_apart = 0;
     for (std::size_t i = 0; i < pack.position.size(); ++i)
       moved_apart += std::abs(pack.position[i] - scalar.position[i]) > 5e-5;
@@ -143,7 +146,8 @@ TEST(ENGINE_SUITE, ScalarReferenceAgreesWithinTolerance) {
     for (std::size_t i = 0; i < pack.cache.size(); ++i)
       ASSERT_NEAR(pack.cache[i], scalar.cache[i], 5e-4 * (1 + std::abs(scalar.cache[i]))) << named.name;
     for (int i = 0; i < batch.chains; ++i)
-      ASSERT_EQ(pack.stats[stat_gradients * batch.chains + i], scalar.stats[stat_gradients * batch.chains + i]);
+      ASSERT_EQ(pack.stats[stat_gradients * batch.chains + i],
+                scalar.stats[stat_gradients * batch.chains + i]);
   }
 }
 
@@ -215,7 +219,8 @@ TEST(ENGINE_SUITE, NanDensityNeverMovesAChain) {
       int good = 0;
       for (int i = 0; i < c.chains; ++i) {
         bool inside = true;
-        for (int s = 0; s < c.model.pseudo_samples; ++s) inside = inside && at.position[3 * s * c.chains + i] <= 0.4f;
+        for (int s = 0; s < c.model.pseudo_samples; ++s)
+          inside = inside && at.position[3 * s * c.chains + i] <= 0.4f;
         divergences += after.stats[stat_divergences * c.chains + i];
         for (int s = 0; s < c.model.pseudo_samples && inside; ++s)
           EXPECT_LE(after.position[3 * s * c.chains + i], 0.4f);

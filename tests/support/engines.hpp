@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Small engines for tests: what differs from chain to chain is a function of the chain's number in a whole batch,
-// so that any split of the batch over engines can be compared with any other.
+// Small engines for tests: what differs from chain to chain is a function of the chain's number in a whole
+// batch, so that any split of the batch over engines can be compared with any other.
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,7 +17,7 @@ struct BatchCase {
   Precision precision = Precision::mixed;
   int chains = 32;
   std::uint32_t iterations = 6;
-  int num_leapfrog = 0;      // 0: by trajectory time, so that lanes of a pack differ in their steps
+  int num_leapfrog = 0;  // 0: by trajectory time, so that lanes of a pack differ in their steps
   int thin = 1;
   bool covariance = true, chees = false;
   double step_size = 0.3, trajectory_time = 1.1;
@@ -84,7 +84,8 @@ inline void set_parameters(Engine& engine, const BatchCase& c, int first) {
 }
 
 /// Runs chains [first, first + chains) of a case on one engine.
-inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, const Split& split, int first, int chains) {
+inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, const Split& split, int first,
+                              int chains) {
   EngineSpec spec;
   spec.model = c.model;
   spec.transition = c.transition;

@@ -1,155 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The invariance suite: start many chains exactly in the (extended) target, make one transition, and ask whether
-// they are still in it. Targets here are Gaussian in two dimensions with Gaussian bases, for which the
-// pseudo-extended target can be drawn from exactly:
-//   an index I uniform; (x_I, beta_I) ~ target x uniform on [low, high];
-//   the others from q(x, beta) ~ gamma_beta(x) g(beta): beta from its marginal z(beta) g(beta) by rejection, then
-//   x from the Gaussian gamma_beta / z(beta).
-// Integrating the extended density over all but one sample gives exactly this mixture (Nemeth et al. 2019).
+// The invariance suite: start many chains exactly in the (extended) target, make one transition, and ask
+// whether they are still in it. Starts are those of tests/support/exact_start.hpp.
 #include <array>
-#include <random>
 #include <string>
 
 #include "targets/engine_cpu.hpp"
-#include "targets/gaussian.hpp"
+#include "tests/support/exact_start.hpp"
 #include "tests/support/statistics.hpp"
 
 namespace lockstep::testing {
 
 inline constexpr int kInvarianceChains = 1 << 17;
-
-struct InvarianceCase {
-  std::string name;
-  ModelSpec model;
-  double step_size = 0.7;
-  int num_leapfrog = 4;
-  double beta = 0.45;      // of a path
-  bool tempering = false;  // no base: inverse temperatures alone
-  bool dense = false;      // base and metric
-  int iterations = 1;
-};
-
-/// Target N(mean, diag 1/inv_sd^2), base with mean and precision, both in two dimensions.
-struct GaussianPair {
-  std::array<double, 2> mean = {0.6, -0.4}, inv_sd = {1.4, 0.8};
-  std::array<double, 2> base_mean = {-0.5, 0.7};
-  std::array<double, 3> base_precision = {0.36, 0, 0.64};  // lower triangle
-  double base_log_norm = -1.7, log_zeta = 0.3;
-  ParameterPool pool;
-
-  explicit GaussianPair(const InvarianceCase& c) {
-    if (c.dense) base_precision[1] = 0.2;
-    if (c.tempering) {
-      base_precision = {0, 0, 0};
-      base_log_norm = 0;
-    }
-  }
-  double log_norm() const { return std::log(inv_sd[0] * inv_sd[1]) - std::log(2 * kPi); }
-  Gaussian density() {
-    Gaussian g;
-    g.dim = 2;
-    g.log_norm = log_norm();
-    g.mean = pool.add({mean[0], mean[1]});
-    g.inv_sd = pool.add({inv_sd[0], inv_sd[1]});
-    return g;
-  }
-
-  /// gamma_beta as a Gaussian: log of its integral, its mean, and the Cholesky factor of its covariance.
-  struct Tempered {
-    double log_z;
-    std::array<double, 2> mean;
-    std::array<double, 3> factor;
-  };
-  Tempered tempered(double beta) const {
-    const double d0 = inv_sd[0] * inv_sd[0], d1 = inv_sd[1] * inv_sd[1], hot = 1 - beta;
-    const auto& q = base_precision;
-    const double a = beta * d0 + hot * q[0], b = hot * q[1], c = beta * d1 + hot * q[2], det = a * c - b * b;
-    const double q0 = q[0] * base_mean[0] + q[1] * base_mean[1], q1 = q[1] * base_mean[0] + q[2] * base_mean[1];
-    const double h0 = beta * d0 * mean[0] + hot * q0, h1 = beta * d1 * mean[1] + hot * q1;
-    Tempered t;
-    t.mean = {(c * h0 - b * h1) / det, (a * h1 - b * h0) / det};
-    t.log_z = beta * (log_norm() - log_zeta - 0.5 * (d0 * mean[0] * mean[0] + d1 * mean[1] * mean[1])) +
-              hot * (base_log_norm - 0.5 * (q0 * base_mean[0] + q1 * base_mean[1])) +
-              0.5 * (h0 * t.mean[0] + h1 * t.mean[1]) + std::log(2 * kPi) - 0.5 * std::log(det);
-    const double v0 = c / det, v01 = -b / det, v1 = a / det, l0 = std::sqrt(v0);
-    t.factor = {l0, v01 / l0, std::sqrt(v1 - v01 * v01 / v0)};
-    return t;
-  }
-};
-
-/// Draws exactly from the (extended) target of a case.
-class ExactStart {
- public:
-  ExactStart(const InvarianceCase& c, const GaussianPair& pair, std::uint64_t seed)
-      : case_(c), pair_(pair), random_(seed) {
-    const ModelSpec& m = c.model;
-    // beta^power carries g and, without a base, the singular part of z(beta) = beta^-1 (...); the rest is bounded.
-    // (A power of zero, g = beta^0 without a base, would need a logarithm here.)
-    power_ = m.g_exponent - (c.tempering ? 1 : 0) + 1;
-    first_ = std::pow(m.low, power_);
-    last_ = std::pow(m.high, power_);
-    for (int k = 1; k <= 4000; ++k) top_ = std::max(top_, log_rest(m.low + (m.high - m.low) * k / 4000.0));
-    top_ += 0.01;
-  }
-
-  /// x of a sample of the path at beta; inside the box, where there is one.
-  std::array<double, 2> position(double beta) {
-    const auto t = pair_.tempered(beta);
-    for (;;) {
-      const double z0 = normal_(random_), z1 = normal_(random_);
-      const std::array<double, 2> x = {t.mean[0] + t.factor[0] * z0, t.mean[1] + t.factor[1] * z0 + t.factor[2] * z1};
-      if (inside(x)) return x;
-    }
-  }
-  std::array<double, 2> target() { return position(1); }
-
-  /// Rows x_1 .. x_N, u_1 .. u_N of one chain.
-  void rows(double* to, std::ptrdiff_t stride) {
-    const ModelSpec& m = case_.model;
-    if (m.kind != ModelKind::pseudo_extended) {
-      const auto x = position(m.kind == ModelKind::path ? case_.beta : 1);
-      to[0] = x[0];
-      to[stride] = x[1];
-      return;
-    }
-    const int n = m.pseudo_samples, chosen = std::uniform_int_distribution<int>(0, n - 1)(random_);
-    for (int i = 0; i < n; ++i) {
-      std::array<double, 2> x;
-      double beta = m.fixed_beta;
-      if (i == chosen) {
-        x = target();
-        beta = m.low + (m.high - m.low) * uniform_(random_);
-      } else if (!m.learned) {
-        x = position(beta);
-      } else {
-        do {  // beta and x together, kept where x is inside the box
-          do beta = std::pow(first_ + (last_ - first_) * uniform_(random_), 1 / power_);
-          while (std::log(uniform_(random_)) > log_rest(beta) - top_);
-          const auto t = pair_.tempered(beta);
-          const double z0 = normal_(random_), z1 = normal_(random_);
-          x = {t.mean[0] + t.factor[0] * z0, t.mean[1] + t.factor[1] * z0 + t.factor[2] * z1};
-        } while (!inside(x));
-      }
-      to[(2 * i) * stride] = x[0];
-      to[(2 * i + 1) * stride] = x[1];
-      if (m.learned) to[(2 * n + i) * stride] = std::log((beta - m.low) / (m.high - beta));
-    }
-  }
-
- private:
-  bool inside(const std::array<double, 2>& x) const {
-    return std::abs(x[0]) <= case_.model.box && std::abs(x[1]) <= case_.model.box;
-  }
-  double log_rest(double beta) const { return pair_.tempered(beta).log_z + (case_.tempering ? std::log(beta) : 0); }
-
-  const InvarianceCase& case_;
-  const GaussianPair& pair_;
-  std::mt19937_64 random_;
-  std::normal_distribution<double> normal_;
-  std::uniform_real_distribution<double> uniform_{1e-300, 1.0};
-  double power_, first_, last_, top_ = -1e300;
-};
 
 /// The CPU back end with one transition, a twin of a kernel's or the kernel's own.
 template <class Transition>
@@ -165,14 +27,16 @@ struct OneTransition : CpuBackend {
 
 /// What a case did: functionals before and after of every chain, weighted moments and unweighted draws.
 struct Moved {
-  std::vector<std::vector<double>> before, after, stretched;  // [functional][chain]; stretched: x after, times 1.02
+  std::vector<std::vector<double>> before, after,
+      stretched;  // [functional][chain]; stretched: x after, times 1.02
   std::array<std::vector<double>, 2> weighted, weighted_square, draw, reference;
   std::vector<double> beta, beta_reference;
   double acceptance = 0, jump = 0;  // mean acceptance; mean squared jump of x over its variance
 };
 
 /// Functionals of one chain's rows and weights; symmetric and single-sample ones, moments and an indicator.
-inline std::vector<double> functionals(const ModelSpec& m, const double* rows, const double* weights, double stretch) {
+inline std::vector<double> functionals(const ModelSpec& m, const double* rows, const double* weights,
+                                       double stretch) {
   const int n = m.pseudo_samples;
   std::vector<double> f;
   auto x = [&](int i, int k) { return stretch * rows[2 * i + k]; };
@@ -290,7 +154,8 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   }
   for (int k = 0; k < 2; ++k)
     for (int i = 0; i < chains; ++i)
-      moved.jump += std::pow(after[k * chains + i] - before[k * chains + i], 2) / (2.0 * chains * variance[k].variance());
+      moved.jump += std::pow(after[k * chains + i] - before[k * chains + i], 2) /
+                    (2.0 * chains * variance[k].variance());
   if (c.model.learned && c.model.kind == ModelKind::pseudo_extended) {
     std::vector<double> fresh(rows);
     for (int i = 0; i < chains; ++i) {
@@ -317,7 +182,8 @@ struct Verdict {
 };
 
 /// Largest |z| of the paired differences of the functionals.
-inline Verdict paired(const std::vector<std::vector<double>>& before, const std::vector<std::vector<double>>& after) {
+inline Verdict paired(const std::vector<std::vector<double>>& before,
+                      const std::vector<std::vector<double>>& after) {
   Verdict v;
   for (std::size_t k = 0; k < before.size(); ++k) {
     RunningMean d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A model in the scalar reference (double), for tests that need its density, its gradient or one trajectory of one
-// chain; and a density that is no Gaussian, with known gradient.
+// A model in the scalar reference (double), for tests that need its density, its gradient or one trajectory
+// of one chain; and a density that is no Gaussian, with known gradient.
 #include <cmath>
 #include <vector>
 
@@ -12,7 +12,8 @@
 
 namespace lockstep::testing {
 
-/// log density = -x0^2/2 - (x1 - x0^2/2)^2 - sum_{k>1} (x_k^2/2 + x_k^4/20) - x_0 x_{d-1} / 4: curved, light tails.
+/// log density = -x0^2/2 - (x1 - x0^2/2)^2 - sum_{k>1} (x_k^2/2 + x_k^4/20) - x_0 x_{d-1} / 4: curved, light
+/// tails.
 struct Banana : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int>;
   int dim = 2;
@@ -59,8 +60,10 @@ class ScalarModel {
     }
     for (int i = 0, t = 0; i < d; ++i)
       for (int j = 0; j <= i; ++j, ++t) {
-        if (model.layout.dense_metric) parameters[model.layout.metric_factor() + t] = i == j ? 0.8 + 0.3 * i : 0.2 - 0.1 * j;
-        if (model.layout.dense_base) parameters[model.layout.base_precision() + t] = i == j ? 0.9 + 0.2 * i : 0.25;
+        if (model.layout.dense_metric)
+          parameters[model.layout.metric_factor() + t] = i == j ? 0.8 + 0.3 * i : 0.2 - 0.1 * j;
+        if (model.layout.dense_base)
+          parameters[model.layout.base_precision() + t] = i == j ? 0.9 + 0.2 * i : 0.25;
       }
   }
 
@@ -102,8 +105,11 @@ PseudoExtended<Density, 0, 0> make_pseudo_extended(const Density& density, int s
                                                    double fixed_beta = 0, double low = 0, double high = 1,
                                                    double g_exponent = 0, bool dense = false,
                                                    double box = std::numeric_limits<double>::infinity()) {
-  return {density, ParameterLayout{density.dim, dense && !std::isfinite(box), dense}, samples, learned, fixed_beta, low, high,
-          g_exponent, box};
+  return {density,    ParameterLayout{density.dim, dense && !std::isfinite(box), dense},
+          samples,    learned,
+          fixed_beta, low,
+          high,       g_exponent,
+          box};
 }
 
 }  // namespace lockstep::testing

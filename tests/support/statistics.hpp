@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Statistical checks with a stated rate of false alarms. A suite of K two-sided tests whose family may raise a
-// false alarm with probability alpha uses the threshold `family_quantile(alpha, K)` for each |z|.
+// Statistical checks with a stated rate of false alarms. A suite of K two-sided tests whose family may raise
+// a false alarm with probability alpha uses the threshold `family_quantile(alpha, K)` for each |z|.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -22,8 +22,8 @@ inline double normal_quantile(double p) {
   return 0.5 * (low + high);
 }
 
-/// Threshold of |z| for each of `tests` two-sided tests, so that any alarm at all has probability at most `alpha`
-/// when every null hypothesis holds (Bonferroni; needs no independence).
+/// Threshold of |z| for each of `tests` two-sided tests, so that any alarm at all has probability at most
+/// `alpha` when every null hypothesis holds (Bonferroni; needs no independence).
 inline double family_quantile(double alpha, std::size_t tests) {
   return -normal_quantile(alpha / (2.0 * static_cast<double>(tests)));
 }
