@@ -34,8 +34,6 @@ std::vector<Named> cases() {
     c.model.learned = false;
     c.model.fixed_beta = 0.3;
   });
-  add("random walk, pseudo-extended",
-      [](BatchCase& c) { c.transition = TransitionKind::random_walk, c.model.pseudo_samples = 2; });
   add("dense base and metric", [](BatchCase& c) { c.model.dense_metric = c.model.dense_base = true; });
   return all;
 }
