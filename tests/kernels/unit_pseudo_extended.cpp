@@ -10,7 +10,7 @@
 namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
-using Model = PseudoExtended<Banana, 0, 0>;
+using Model = PseudoExtended<CurvedDensity, 0, 0>;
 
 struct Case {
   std::string name;
@@ -40,7 +40,7 @@ std::vector<Case> cases() {
 }
 
 ScalarModel<Model> build(const Case& c) {
-  Banana density;
+  CurvedDensity density;
   density.dim = 3;
   ScalarModel<Model> m(
       make_pseudo_extended(density, c.samples, c.learned, c.beta, c.low, c.high, c.g_exponent, c.dense));

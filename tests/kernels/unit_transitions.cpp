@@ -42,13 +42,13 @@ double absolute_determinant(std::vector<std::vector<double>> a) {
 /// Calls f(name, model) for every kind of model.
 template <class F>
 void for_each_model(F&& f) {
-  Banana density;
+  CurvedDensity density;
   density.dim = 3;
   const ParameterLayout diagonal{3, false, false}, dense{3, true, true};
-  f("target", ScalarModel(Path<Banana, 0, false>{density, diagonal}));
-  f("target, dense metric", ScalarModel(Path<Banana, 0, false>{density, dense}));
-  f("path", ScalarModel(Path<Banana, 0, true>{density, diagonal}));
-  f("path, dense metric and base", ScalarModel(Path<Banana, 0, true>{density, dense}));
+  f("target", ScalarModel(Path<CurvedDensity, 0, false>{density, diagonal}));
+  f("target, dense metric", ScalarModel(Path<CurvedDensity, 0, false>{density, dense}));
+  f("path", ScalarModel(Path<CurvedDensity, 0, true>{density, diagonal}));
+  f("path, dense metric and base", ScalarModel(Path<CurvedDensity, 0, true>{density, dense}));
   f("pseudo-extended", ScalarModel(make_pseudo_extended(density, 3, true, 0, 0.05, 1, 0.5)));
   f("pseudo-extended, fixed beta", ScalarModel(make_pseudo_extended(density, 2, false, 0.3)));
   f("pseudo-extended, dense metric and base",
@@ -162,10 +162,10 @@ TEST(Leapfrog, EnergyErrorIsOfSecondOrder) {
 }
 
 TEST(Leapfrog, DenseMetricEqualsDiagonalOne) {
-  Banana density;
+  CurvedDensity density;
   density.dim = 3;
-  ScalarModel diagonal(Path<Banana, 0, false>{density, {3, false, false}});
-  ScalarModel dense(Path<Banana, 0, false>{density, {3, true, false}});
+  ScalarModel diagonal(Path<CurvedDensity, 0, false>{density, {3, false, false}});
+  ScalarModel dense(Path<CurvedDensity, 0, false>{density, {3, true, false}});
   for (int i = 0, t = 0; i < 3; ++i)
     for (int j = 0; j <= i; ++j, ++t)
       dense.parameters[dense.model.layout.metric_factor() + t] =
@@ -181,7 +181,7 @@ TEST(Leapfrog, DenseMetricEqualsDiagonalOne) {
 
 /// Drift uses C, kick its transpose: with velocity C p and force C' g.
 TEST(Leapfrog, DenseMetricIsTheCholeskyFactorAndItsTranspose) {
-  Banana density;
+  CurvedDensity density;
   density.dim = 3;
   const ScalarModel m(make_pseudo_extended(density, 2, true, 0, 0.1, 1, 0, true));
   double factor[3][3] = {};
@@ -209,7 +209,7 @@ TEST(Leapfrog, DenseMetricIsTheCholeskyFactorAndItsTranspose) {
 }
 
 TEST(Reflect, TurnsBackOnceAndRejectsLongerSteps) {
-  Banana density;
+  CurvedDensity density;
   density.dim = 2;
   const ScalarModel m(make_pseudo_extended(density, 2, true, 0, 0, 1, 0, false, 1.0));
   std::vector<double> x = {0.5, 1.25, -1.5, 3.5, 7, -9}, p = {1, 2, -3, 4, 5, -6};

@@ -14,7 +14,7 @@ namespace lockstep::testing {
 
 /// log density = -x0^2/2 - (x1 - x0^2/2)^2 - sum_{k>1} (x_k^2/2 + x_k^4/20) - x_0 x_{d-1} / 4: curved, light
 /// tails.
-struct Banana : DensityDefaults {
+struct CurvedDensity : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int>;
   int dim = 2;
   template <class F>
