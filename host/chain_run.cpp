@@ -12,6 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kChunk = 64;  // iterations between looks; batches are merged chunks
+constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
 /// Gradients of each iteration of a unit, by the very function the kernel uses.
 template <class R>
@@ -86,6 +87,28 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
+bool gives_evidence(const SamplerConfig& c) {
+  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
+         c.model.low == 0 && c.model.high == 1;
+}
+
+/// Adds the present pairs of one unit: the chains' states at chunk boundaries are enough, neighbours being correlated.
+void add_evidence(PseudoExtendedEvidence& e, const std::vector<double>& cache, const Engine& engine, int first, int chains,
+                  int samples, std::int64_t chunk, std::int64_t chunks) {
+  const int total = engine.chains();
+  for (int c = 0; c < chains; ++c) {
+    // Whole chains as blocks where there are enough, else stretches of them.
+    const int block = chains >= kEvidenceBlocks ? c % kEvidenceBlocks : int(chunk * kEvidenceBlocks / chunks) % kEvidenceBlocks;
+    for (int i = 0; i < samples; ++i) {
+      double others = 0;
+      for (int j = 0; j < samples; ++j)
+        if (j != i) others += cache[std::size_t(1 + j) * total + first + c];
+      e.add(block, others, cache[std::size_t(1 + samples + i) * total + first + c]);
+    }
+  }
+}
+
 void store_draws(StoredDraws& out, Engine& engine) {
   const int d = engine.dim(), chains = engine.chains(), padded = engine.padded_chains(), n = engine.samples();
   const auto draws = engine.draws();
@@ -157,6 +180,9 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   clock = std::chrono::steady_clock::now();
   std::vector<Batches> batches(num_units, Batches(options.chains, engine->moment_layout()));
   std::vector<std::vector<double>> stats(num_units, std::vector<double>(kStatRows, 0.0));
+  std::vector<PseudoExtendedEvidence> evidence;
+  if (gives_evidence(config))
+    evidence.assign(num_units, PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
   for (std::int64_t t = 0; t < end;) {
     // Up to the next chunk boundary, the next unit's end, or the next stored draw.
     std::int64_t next = std::min(end, (t / kChunk + 1) * kChunk);
@@ -177,6 +203,13 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
           stats[u][r] += launch_stats[std::size_t(r) * engine->chains() + u * options.chains + c];
     }
     if (options.draws && t % options.thin == 0) store_draws(result.draws, *engine);
+    if (!evidence.empty() && next % kChunk == 0) {
+      const auto cache = engine->cache();
+      for (std::size_t u = 0; u < num_units; ++u)
+        if (next <= last[u])
+          add_evidence(evidence[u], cache, *engine, int(u) * options.chains, options.chains, engine->samples(),
+                       next / kChunk - 1, std::max<std::int64_t>(1, last[u] / kChunk));
+    }
     t = next;
     context.progress("sampling", double(t) / end);
     if (interrupted()) {
@@ -194,6 +227,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   for (std::size_t u = 0; u < num_units; ++u) {
     result.units.push_back(batches[u].take(stats[u]));
     result.units.back().superchain = superchain;
+    if (!evidence.empty()) result.log_z.push_back(evidence[u].value(result.frozen.log_zeta[u]));
   }
   auto& d = result.draws;
   const int chains = engine->chains();

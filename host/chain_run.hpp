@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/pe_evidence.hpp"
 #include "host/sampler_config.hpp"
 #include "host/scout.hpp"
 
@@ -54,6 +55,7 @@ struct ChainRunOptions {
 struct ChainRunResult {
   Frozen frozen;
   std::vector<UnitMoments> units;
+  std::vector<LogZ> log_z;                          // [unit], where the sampler gives it (bridge on [0, 1])
   StoredDraws draws;                                // of all chains, where asked for
   double warmup_seconds = 0, sampling_seconds = 0;
   bool interrupted = false;

@@ -99,6 +99,7 @@ void print_summary(const nlohmann::ordered_json& s) {
   const auto at = [](const nlohmann::ordered_json& j, const char* key, int i) {
     return j.contains(key) ? j[key][i].get<double>() : NAN;
   };
+  const auto at_key = [](const nlohmann::ordered_json& j, const char* key) { return j.contains(key) ? j[key].get<double>() : NAN; };
   fmt::print("{:<24} {:>26} {:>14}\n", "", "estimate", "truth");
   const auto line = [&](const std::string& name, double value, double se, double true_value) {
     fmt::print("{:<24} {:>26} {:>14}\n", name, with_error(value, se), std::isnan(true_value) ? "" : fmt::format("{:.6g}", true_value));
@@ -113,6 +114,7 @@ void print_summary(const nlohmann::ordered_json& s) {
       const double known = truth.contains("quantities") && truth["quantities"].contains(name) ? truth["quantities"][name].get<double>() : NAN;
       line(name, value, e["quantities_se"].value(name, NAN), known);
     }
+  if (s.contains("log_z")) line("log_z", at_key(s["log_z"], "estimate"), at_key(s["log_z"], "se"), at_key(truth, "log_z"));
   const auto& d = s["diagnostics"];
   fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n", s["chains"].get<int>(),
              s["iterations"].get<std::int64_t>(), s["cost"]["gradients"].get<double>(), s["cost"]["sampling_s"].get<double>(),

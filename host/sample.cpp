@@ -161,6 +161,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   s["truth"] = {{"mean", truth.mean}, {"second_moment", second_moments(truth)}};
   if (d <= 64) s["truth"]["covariance"] = matrix(truth.covariance, d);
   s["truth"]["log_z"] = truth.log_z;
+  if (!r.log_z.empty()) s["log_z"] = {{"estimate", r.log_z[0].estimate}, {"se", r.log_z[0].se}};
   for (std::size_t q = 0; q < truth.quantities.size(); ++q) s["truth"]["quantities"][target->quantities()[q]] = truth.quantities[q];
   s["diagnostics"] = diagnostics(e, r, config, run, d);
   if (r.interrupted) s["warnings"].push_back("interrupted after " + std::to_string(r.units[0].iterations) + " iterations");

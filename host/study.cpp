@@ -48,7 +48,8 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
 }
 
 /// Rows of one replicate, in a fixed order: means, second moments, the target's own.
-void add_rows(StudyPart& part, const std::string& label, int replicate, const Estimates& e, const TargetInstance& target) {
+void add_rows(StudyPart& part, const std::string& label, int replicate, const Estimates& e, const LogZ* log_z,
+              const TargetInstance& target) {
   const Truth& truth = target.truth();
   auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
     part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
@@ -58,6 +59,7 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
     add(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
   for (std::size_t q = 0; q < e.quantity.size(); ++q)
     add(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
+  if (log_z != nullptr) add("log_z", log_z->estimate, log_z->se, truth.log_z);
   add("mode_switches", e.switches, NAN, NAN);
 }
 
@@ -85,7 +87,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
     const Estimates e = estimate(r.units[u]);
-    add_rows(part, s.label, u, e, *p.target);
+    add_rows(part, s.label, u, e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, p.target->dim())) ++failures[gate];
   }

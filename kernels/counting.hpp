@@ -3,7 +3,6 @@
 // A lane that computes like double and counts floating-point operations: a fused multiply-add counts two, an
 // elementary function what its polynomial costs on a pack of floats (kernels/elementary.hpp). For throughput figures.
 #include "kernels/elementary.hpp"
-#include "kernels/rows.hpp"
 
 namespace lockstep {
 
@@ -25,6 +24,13 @@ struct LaneTraits<Counting> {
   using scalar = double;
   using mask = bool;
   static constexpr int width = 1;
+};
+
+/// Rows for a density to read and write, one chain.
+struct CountingRows {
+  double* p;
+  Counting operator[](int row) const { return Counting(p[row]); }
+  void set(int row, Counting value) const { p[row] = value.v; }
 };
 
 inline Counting operator+(Counting a, Counting b) { return Counting::counted(a.v + b.v, 1); }

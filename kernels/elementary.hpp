@@ -78,27 +78,19 @@ LOCKSTEP_FN L polynomial(L x, const scalar_t<L> (&c)[K]) {
   return r;
 }
 
-/// p 2^n for an integral n in the exponent range, by adding to the exponent bits of p in [0.7, 1.5).
-template <int W>
-LOCKSTEP_FN Pack<float, W> scale_by_power(Pack<float, W> p, Pack<float, W> n) {
-  using P = Pack<float, W>;
+/// Added to a number below 2^22 (2^51), it rounds it to an integer that stands in the low bits of the sum.
+template <class T>
+inline constexpr T kRounder = sizeof(T) == 4 ? T(12582912.0) : T(6755399441055744.0);  // 1.5 2^23, 1.5 2^52
+
+/// p 2^n, given rounded = n + kRounder: adds n to the exponent bits of p in [0.7, 1.5).
+template <class T, int W>
+LOCKSTEP_FN Pack<T, W> scale_by_power(Pack<T, W> p, Pack<T, W> rounded) {
+  using P = Pack<T, W>;
   const hn::RebindToSigned<typename P::Tag> di;
-  for (int k = 0; k < P::registers; ++k) {
-    const auto shifted = hn::Add(n.v[k], hn::Set(typename P::Tag(), 12582912.0f));  // 1.5 2^23: n in the low bits
+  constexpr int bits = sizeof(T) == 4 ? 23 : 52;
+  for (int k = 0; k < P::registers; ++k)
     p.v[k] = hn::BitCast(typename P::Tag(), hn::Add(hn::BitCast(di, p.v[k]),
-                                                    hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
-  }
-  return p;
-}
-template <int W>
-LOCKSTEP_FN Pack<double, W> scale_by_power(Pack<double, W> p, Pack<double, W> n) {
-  using P = Pack<double, W>;
-  const hn::RebindToSigned<typename P::Tag> di;
-  for (int k = 0; k < P::registers; ++k) {
-    const auto shifted = hn::Add(n.v[k], hn::Set(typename P::Tag(), 6755399441055744.0));  // 1.5 2^52
-    p.v[k] = hn::BitCast(typename P::Tag(), hn::Add(hn::BitCast(di, p.v[k]),
-                                                    hn::ShiftLeft<52>(hn::BitCast(di, shifted))));
-  }
+                                                    hn::ShiftLeft<bits>(hn::BitCast(di, rounded.v[k]))));
   return p;
 }
 
@@ -127,19 +119,20 @@ template <class T, int W>
 LOCKSTEP_FN Pack<T, W> exp2(Pack<T, W> a) {
   // The argument is the second operand, so that NaN passes through.
   a = min(Pack<T, W>(kExp2High<T>), max(Pack<T, W>(kExp2Low<T>), a));
-  const auto n = round(a);
-  return scale_by_power(exp2_fraction(a - n), n);
+  const auto rounded = a + kRounder<T>;
+  return scale_by_power(exp2_fraction(a - (rounded - kRounder<T>)), rounded);
 }
 template <class T, int W>
 LOCKSTEP_FN Pack<T, W> exp(Pack<T, W> a) {
   constexpr T low = kExp2Low<T> * T(kLn2), high = kExp2High<T> * T(kLn2);
   a = min(Pack<T, W>(high), max(Pack<T, W>(low), a));
-  const auto n = round(a * T(kLog2E));
+  const auto rounded = a * T(kLog2E) + kRounder<T>;
+  const auto n = rounded - kRounder<T>;
   // ln 2 in two parts, so that n ln2_high is exact.
   constexpr T ln2_high = sizeof(T) == 4 ? T(0.693359375) : T(0.693147180369123816490);
   constexpr T ln2_low = sizeof(T) == 4 ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
   const auto r = nfma(n, Pack<T, W>(ln2_low), nfma(n, Pack<T, W>(ln2_high), a));
-  return scale_by_power(exp2_fraction(r * T(kLog2E)), n);
+  return scale_by_power(exp2_fraction(r * T(kLog2E)), rounded);
 }
 
 /// a = m 2^e with m in [sqrt(1/2), sqrt(2)), for positive normal a.

@@ -39,7 +39,10 @@ struct CpuBackend {
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
     with_width<R, E>([&]<class L, class LE>() {
       if constexpr (Model::kDim == 0) {  // make_engine_for gives all but fused HMC the general model
-        if (transition_ == TransitionKind::random_walk) return advance_cpu<RandomWalk, L, LE>(model, b, spec, threads_);
+        if (transition_ == TransitionKind::random_walk) {
+          if constexpr (Model::kWalks) return advance_cpu<RandomWalk, L, LE>(model, b, spec, threads_);
+          throw std::logic_error("random walks run on the target itself");
+        }
         if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
       }
       advance_cpu<Hmc, L, LE>(model, b, spec, threads_);

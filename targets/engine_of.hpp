@@ -3,6 +3,7 @@
 // Engine for one model on one back end. A Backend gives memory (`vector<T>`), the copy of a density's arrays to it
 // (`bind`), and the launches (`initialize`, `advance`).
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -32,6 +33,7 @@ class EngineOf : public Engine {
     mode_.resize(rows(1), -1);
     work_.resize(backend_.needs_work_rows(model_) ? rows(3 * model_.rows()) : 0);
     work_energy_.resize(backend_.needs_work_rows(model_) ? rows(model_.rows() + model_.cache_rows()) : 0);
+    draw_capacity_ = std::uint32_t(spec.draws);
     draws_.resize(rows(spec.draws * (model_.dim() + kDrawExtraRows)));
     // Padding chains copy the last chain's key: they run, and are never read.
     std::vector<std::uint32_t> chain = spec.chain, unit = spec.unit;
@@ -63,6 +65,7 @@ class EngineOf : public Engine {
   void advance(const LaunchSpec& spec) override {
     LaunchSpec s = spec;
     s.covariance = moments_.covariance;
+    assert(draws_.empty() || (s.end - s.begin + s.thin - 1) / s.thin <= draw_capacity_);
     backend_.template advance<R, E>(model_, view(), s);
   }
   std::vector<double> take_stats() override { return take(stats_, kStatRows); }
@@ -128,6 +131,7 @@ class EngineOf : public Engine {
   Vector<int> mode_;
   Vector<std::uint32_t> chain_, unit_;
   Vector<float> draws_;
+  std::uint32_t draw_capacity_ = 0;
 };
 
 /// The model for a spec, with compile-time dimension D where the density lists its dimension as specialised.

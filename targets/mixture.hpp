@@ -10,7 +10,7 @@ namespace lockstep {
 /// taken out, so that a chain far from every mode keeps its gradient in float. Two passes over the components, the
 /// second one computing the distances again: cheaper than storing them.
 struct Mixture : DensityDefaults {
-  using SpecialisedDims = std::integer_sequence<int, 1, 2>;
+  using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 0, components = 0;
   bool report_modes = false;      // expectations: probability_mode[k], then probability_positive
   ParameterArray mean;            // [K][d]

@@ -9,6 +9,7 @@ namespace lockstep {
 
 template <class Density, int D, bool Tempered>
 struct Path {
+  static constexpr bool kWalks = !Tempered;  // random walks are compiled for the target itself only
   static constexpr int kDim = D, kRows = D, kCacheRows = 2;  // compile-time sizes; 0: run time
   Density density;
   ParameterLayout layout;

@@ -63,8 +63,7 @@ class TargetOf : public TargetInstance {
   double operations_per_gradient() const override {
     std::vector<double> position(dim(), 0.5), g(dim());
     Counting::operations = 0;
-    built_.density.template log_density<0, Counting>(Rows<Counting, double>{position.data(), 1},
-                                                     Rows<Counting, double>{g.data(), 1});
+    built_.density.template log_density<0, Counting>(CountingRows{position.data()}, CountingRows{g.data()});
     return Counting::operations;
   }
   std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {
