@@ -63,7 +63,7 @@ std::vector<Named> all_cases() {
   Named dense = named("two_modes_dense", "two_modes", ModelKind::path);
   dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
   cases.push_back(dense);
-  Named walk = named("mixture20_random_walk", "mixture20", ModelKind::path);
+  Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
   walk.batch.transition = TransitionKind::random_walk;
   cases.push_back(walk);
   for (Named& c : cases) c.batch.chees = true;
