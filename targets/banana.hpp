@@ -5,7 +5,8 @@
 
 namespace lockstep {
 
-/// N(x1; 0, nu) N(x2; b (x1^2 - nu), 1), normalised. Bending keeps areas, so the constants are those of the Gaussian.
+/// N(x1; 0, nu) N(x2; b (x1^2 - nu), 1), normalised. Bending keeps areas, so the constants are those of the
+/// Gaussian.
 struct Banana : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 2;
@@ -33,7 +34,8 @@ struct BananaTarget {
     return {.name = "banana",
             .summary = "Gaussian bent along a parabola, in two dimensions",
             .formula = "log N(x1; 0, nu) + log N(x2; b (x1^2 - nu), 1)",
-            .settings = {{"b", "bend, -10 to 10 (default 0.1)"}, {"nu", "variance of x1, 1e-4 to 1e4 (default 100)"}},
+            .settings = {{"b", "bend, -10 to 10 (default 0.1)"},
+                         {"nu", "variance of x1, 1e-4 to 1e4 (default 100)"}},
             .truth = "closed form: mean 0, variances nu and 1 + 2 b^2 nu^2, uncorrelated, log Z = 0"};
   }
 

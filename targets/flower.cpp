@@ -5,7 +5,8 @@ namespace lockstep {
 namespace {
 
 /// m[n] = integral over t > 0 of t^n exp(-(t - a)^2 / 2), by parts: m[n + 1] = a m[n] + n m[n - 1].
-/// For a far below zero the recurrence cancels; such angles carry no mass beside those of a >= 0, which there are.
+/// For a far below zero the recurrence cancels; such angles carry no mass beside those of a >= 0, which there
+/// are.
 struct RadialMoments {
   double m[4];
   explicit RadialMoments(double a) {
@@ -16,9 +17,9 @@ struct RadialMoments {
   }
 };
 
-/// Truth in polar coordinates: closed form along the radius, the rectangle rule around the circle. The integrand is
-/// a function of u = w theta, entire and periodic, and varies over changes of u of about sigma / A: at 16 points to
-/// each of those the rule's error is far below rounding.
+/// Truth in polar coordinates: closed form along the radius, the rectangle rule around the circle. The
+/// integrand is a function of u = w theta, entire and periodic, and varies over changes of u of about sigma /
+/// A: at 16 points to each of those the rule's error is far below rounding.
 Truth flower_truth(int w, double r, double a, double sigma) {
   const long points = 64 + 16 * static_cast<long>(std::ceil(a / sigma));
   double mass = 0, square = 0, cosine = 0, first = 0, twice = 0;
@@ -28,11 +29,12 @@ Truth flower_truth(int w, double r, double a, double sigma) {
     mass += t.m[1];
     square += t.m[3];
     cosine += t.m[1] * c;
-    first += t.m[2] * c;                                   // rho cos(theta), where w = 1
-    twice += t.m[3] * (w == 1 ? 2 * c * c - 1 : c);        // rho^2 cos(2 theta), where w <= 2
+    first += t.m[2] * c;                             // rho cos(theta), where w = 1
+    twice += t.m[3] * (w == 1 ? 2 * c * c - 1 : c);  // rho^2 cos(2 theta), where w <= 2
   }
-  const double mean = w == 1 ? sigma * first / mass : 0;   // other w: the petals balance
-  const double half = 0.5 * sigma * sigma * square / mass, uneven = w <= 2 ? 0.5 * sigma * sigma * twice / mass : 0;
+  const double mean = w == 1 ? sigma * first / mass : 0;  // other w: the petals balance
+  const double half = 0.5 * sigma * sigma * square / mass,
+               uneven = w <= 2 ? 0.5 * sigma * sigma * twice / mass : 0;
   Truth truth;
   truth.mean = {mean, 0};
   truth.covariance = {half + uneven - mean * mean, 0, 0, half - uneven};
@@ -41,8 +43,8 @@ Truth flower_truth(int w, double r, double a, double sigma) {
   return truth;
 }
 
-/// An exact draw from t exp(-(t - a)^2 / 2) on t > 0. Its logarithm bends down at least as fast as -t^2 / 2, so the
-/// normal around the mode, scaled to touch there, lies above it everywhere.
+/// An exact draw from t exp(-(t - a)^2 / 2) on t > 0. Its logarithm bends down at least as fast as -t^2 / 2,
+/// so the normal around the mode, scaled to touch there, lies above it everywhere.
 double draw_radius(ExactDraw& draw, double a) {
   const double mode = a > 0 ? 0.5 * (a + std::sqrt(a * a + 4)) : 2 / (std::sqrt(a * a + 4) - a);
   for (;;) {
@@ -63,8 +65,9 @@ TargetInfo FlowerTarget::info() {
                        {"A", "length of the petals, 0 to 1000 (default 6)"},
                        {"w", "number of petals, a whole number from 1 to 32 (default 6)"},
                        {"sigma", "width of the ridge, 0.01 to 1000 (default 1)"}},
-          .truth = "quadrature: log Z, mean, second moments, E cos(w theta); by default log Z = 5.05940, mean 0, "
-                   "second moments 78.50000, E cos(6 theta) = 0.30000"};
+          .truth =
+              "quadrature: log Z, mean, second moments, E cos(w theta); by default log Z = 5.05940, mean 0, "
+              "second moments 78.50000, E cos(6 theta) = 0.30000"};
 }
 
 Built<Flower> FlowerTarget::build(TargetInput& in) {

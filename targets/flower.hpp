@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The flower of Nemeth et al. (2019): a closed ridge with w petals, in two dimensions. (The square in the exponent
-// is missing in the paper's formula; without it the density cannot be normalised.)
+// The flower of Nemeth et al. (2019): a closed ridge with w petals, in two dimensions. (The square in the
+// exponent is missing in the paper's formula; without it the density cannot be normalised.)
 #include "targets/target.hpp"
 
 namespace lockstep {
 
-/// exp(-(rho - r - A cos(w theta))^2 / (2 sigma^2)) with rho = |x| and theta the angle of x; a density on the plane,
-/// not normalised. cos(w theta) and sin(w theta) are the parts of (x / rho)^w, so that no angle is formed.
-/// Discontinuous at the origin, where it is small: there this gives the value for cos(w theta) = 0, and gradient 0;
-/// close to it the gradient grows as 1 / rho.
+/// exp(-(rho - r - A cos(w theta))^2 / (2 sigma^2)) with rho = |x| and theta the angle of x; a density on the
+/// plane, not normalised. cos(w theta) and sin(w theta) are the parts of (x / rho)^w, so that no angle is
+/// formed. Discontinuous at the origin, where it is small: there this gives the value for cos(w theta) = 0,
+/// and gradient 0; close to it the gradient grows as 1 / rho.
 struct Flower : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every registered target, for the suites that hold all of them to one contract. A new target adds its line here;
-// the contract suite fails for one that is registered and not listed.
+// Every registered target, for the suites that hold all of them to one contract. A new target adds its line
+// here; the contract suite fails for one that is registered and not listed.
 #include "targets/banana.hpp"
 #include "targets/bimodal.hpp"
 #include "targets/bimodal_ct.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Dual: a lane type that carries a derivative, for forward-mode differentiation of the targets. It has the closed list
-// of lane operations (kernels/lanes.hpp, kernels/elementary.hpp) and nothing else: a density that steps outside the
-// list does not compile with it. Comparisons look at values only, so that `select`, `min` and `max` differentiate the
-// branch taken.
+// Dual: a lane type that carries a derivative, for forward-mode differentiation of the targets. It has the
+// closed list of lane operations (kernels/lanes.hpp, kernels/elementary.hpp) and nothing else: a density that
+// steps outside the list does not compile with it. Comparisons look at values only, so that `select`, `min`
+// and `max` differentiate the branch taken.
 #include "targets/target.hpp"
 
 namespace lockstep::testing {
@@ -15,8 +15,8 @@ struct Dual {
   Dual(double value) : v(value) {}
   Dual(double value, double derivative) : v(value), d(derivative) {}
   template <class S>
-    requires(std::is_arithmetic_v<S> && !std::is_same_v<S, double>)
-  explicit Dual(S a) : v(static_cast<double>(a)) {}
+  requires(std::is_arithmetic_v<S> && !std::is_same_v<S, double>) explicit Dual(S a)
+      : v(static_cast<double>(a)) {}
 };
 
 inline Dual operator-(Dual a) { return {-a.v, -a.d}; }

@@ -16,8 +16,10 @@ inline std::vector<Point> typical_points(const Subject& s, int count, std::uint6
   ExactDraw random(seed);
   std::vector<Point> points(count, Point(s.dim()));
   for (Point& x : points) {
-    if (s.target->can_draw()) s.target->draw(random, x.data());
-    else for (double& v : x) v = 3 * random.normal();
+    if (s.target->can_draw())
+      s.target->draw(random, x.data());
+    else
+      for (double& v : x) v = 3 * random.normal();
   }
   return points;
 }
@@ -48,9 +50,9 @@ inline std::vector<double> as_rows(const std::vector<Point>& points) {
   return rows;
 }
 
-/// |g_i| + sum_j |d g_i / d x_j| (1 + |x_j|): what a relative change of 1 in every input, with inputs below 1 in size
-/// moved by 1, does to each component of the gradient, to first order. A stable evaluation with unit roundoff eps is
-/// off by a small multiple of eps times this.
+/// |g_i| + sum_j |d g_i / d x_j| (1 + |x_j|): what a relative change of 1 in every input, with inputs below 1
+/// in size moved by 1, does to each component of the gradient, to first order. A stable evaluation with unit
+/// roundoff eps is off by a small multiple of eps times this.
 inline std::vector<double> gradient_condition(const Subject& s, const Point& x) {
   Point g, up, down;
   s.log_density(x, &g);
@@ -76,9 +78,9 @@ inline double value_condition(double f, const Point& g, const Point& x) {
   return condition;
 }
 
-/// A central difference in coordinate i with a bound on its error: truncation as the change under halving the step,
-/// twice (it should fall fourfold each time), and rounding as a multiple of eps times the condition of f, over the
-/// step. Of five steps, the one with the smallest bound.
+/// A central difference in coordinate i with a bound on its error: truncation as the change under halving the
+/// step, twice (it should fall fourfold each time), and rounding as a multiple of eps times the condition of
+/// f, over the step. Of five steps, the one with the smallest bound.
 struct Difference {
   double value = 0, error = std::numeric_limits<double>::infinity();
 };

@@ -8,9 +8,9 @@
 
 namespace lockstep::testing {
 
-/// The rectangle rule on a grid over the range of 20000 exact draws, widened by twice that on either side. For smooth
-/// densities that vanish at the border its error falls faster than any power of the step; quantities that jump are
-/// off by about one step's mass.
+/// The rectangle rule on a grid over the range of 20000 exact draws, widened by twice that on either side.
+/// For smooth densities that vanish at the border its error falls faster than any power of the step;
+/// quantities that jump are off by about one step's mass.
 inline Truth integrate(const Subject& s) {
   const int d = s.dim(), n = d == 1 ? 1000000 : 2000;
   Point low(d, 1e300), high(d, -1e300), step(d);

@@ -39,7 +39,8 @@ class Subject {
 template <class Definition>
 class SubjectOf : public Subject {
  public:
-  explicit SubjectOf(const MemoryInput& in) : Subject(Definition::info(), in), built_(Definition::build(input)) {}
+  explicit SubjectOf(const MemoryInput& in)
+      : Subject(Definition::info(), in), built_(Definition::build(input)) {}
   double value(std::vector<double> x) const override {
     return built_.density.template log_density<0, double>(Rows<double>{x.data(), 1}, NoGradient{});
   }
@@ -52,7 +53,8 @@ class SubjectOf : public Subject {
   std::vector<double> quantities(std::vector<double> x) const override {
     std::vector<double> q(built_.density.quantities());
     if (q.empty()) return q;  // the samplers do not call a density that counts none
-    built_.density.template quantity<0, double>(Rows<double>{x.data(), 1}, [&](int i, double v) { q.at(i) = v; });
+    built_.density.template quantity<0, double>(Rows<double>{x.data(), 1},
+                                                [&](int i, double v) { q.at(i) = v; });
     return q;
   }
 

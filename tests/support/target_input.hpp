@@ -10,11 +10,11 @@
 
 namespace lockstep::testing {
 
-/// Give what differs from the defaults; `asked` collects the settings the target reads. Out-of-range and unknown
-/// values throw UserError, as the host's do.
+/// Give what differs from the defaults; `asked` collects the settings the target reads. Out-of-range and
+/// unknown values throw UserError, as the host's do.
 class MemoryInput : public TargetInput {
  public:
-  std::map<std::string, double> numbers;       // integers too
+  std::map<std::string, double> numbers;  // integers too
   std::map<std::string, std::string> choices;
   std::map<std::string, DataArray> arrays;
   std::set<std::string> asked;
@@ -36,7 +36,8 @@ class MemoryInput : public TargetInput {
     asked.insert(key);
     const auto found = choices.find(key);
     const std::string value = found == choices.end() ? standard : found->second;
-    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) fail("setting " + key + " is unknown");
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      fail("setting " + key + " is unknown");
     return value;
   }
   bool has_data() override { return !arrays.empty(); }

@@ -77,18 +77,20 @@ TEST_P(FlowerTruth, IsConfirmedByExactDraws) {
   EXPECT_LT(std::abs(cosine.z(e.cosine)), limit);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, FlowerTruth,
-    ::testing::Values(
-        Reference{6, 10, 6, 1, 5.059400747240554, 0, 78.49999571845462, 78.49999571845462, 0.2999999299515483},
-        Reference{1, 3, 2, 0.5, 3.16244873053011, 1.9997166461233618, 5.37458150531974, 6.373930669555398,
-                  0.3331163103962917},
-        Reference{2, 2, 4, 0.7, 3.2999349153713466, 0, 22.370295498342514, 2.3456449420513183, 0.6494829210374373},
-        Reference{32, 0, 5, 0.3, 2.0193508297343743, 0, 8.45322533191302, 8.45322533191302, 0.783985712121918},
-        Reference{3, 0, 0, 2, 3.2241714275292366, 0, 4, 4, 0}));
+INSTANTIATE_TEST_SUITE_P(Settings, FlowerTruth,
+                         ::testing::Values(Reference{6, 10, 6, 1, 5.059400747240554, 0, 78.49999571845462,
+                                                     78.49999571845462, 0.2999999299515483},
+                                           Reference{1, 3, 2, 0.5, 3.16244873053011, 1.9997166461233618,
+                                                     5.37458150531974, 6.373930669555398, 0.3331163103962917},
+                                           Reference{2, 2, 4, 0.7, 3.2999349153713466, 0, 22.370295498342514,
+                                                     2.3456449420513183, 0.6494829210374373},
+                                           Reference{32, 0, 5, 0.3, 2.0193508297343743, 0, 8.45322533191302,
+                                                     8.45322533191302, 0.783985712121918},
+                                           Reference{3, 0, 0, 2, 3.2241714275292366, 0, 4, 4, 0}));
 
 TEST(FlowerTruth, HoldsForAThinRidgeWithLongPetals) {
-  // As sigma falls, the mass at an angle is sqrt(2 pi) sigma (r + A cos), where positive: closed form for A < r.
+  // As sigma falls, the mass at an angle is sqrt(2 pi) sigma (r + A cos), where positive: closed form for A <
+  // r.
   const SubjectOf<FlowerTarget> s(flower(6, 900, 600, 0.01));
   EXPECT_NEAR(s.target->truth().log_z, std::log(std::sqrt(2 * kPi) * 0.01 * 2 * kPi * 900), 1e-10);
   EXPECT_NEAR(s.target->truth().quantities[0], 300.0 / 900, 1e-9);
@@ -126,8 +128,8 @@ TEST(Flower, NothingIsNanNearTheOriginAndChainsLeaveIt) {
       for (double v : e->gradient()) EXPECT_TRUE(std::isfinite(v));
       for (double v : e->cache()) EXPECT_TRUE(std::isfinite(v));
     }
-    // The origin itself is no trap. (By random walk: the force around the ring grows as 1 / rho, so that leapfrog
-    // steps from so close are mostly refused, as they should be.)
+    // The origin itself is no trap. (By random walk: the force around the ring grows as 1 / rho, so that
+    // leapfrog steps from so close are mostly refused, as they should be.)
     start(1, 0, 0);
     LaunchSpec launch;
     launch.key = make_stream_key(4, "flower");
@@ -139,8 +141,13 @@ TEST(Flower, NothingIsNanNearTheOriginAndChainsLeaveIt) {
 }
 
 TEST(Flower, RefusesSettingsOutOfRange) {
-  for (const auto& [key, value] : {std::pair{"w", 0.0}, {"w", 33.0}, {"w", 2.5}, {"sigma", 0.0}, {"r", -1.0},
-                                   {"A", -1.0}, {"A", std::numeric_limits<double>::quiet_NaN()}}) {
+  for (const auto& [key, value] : {std::pair{"w", 0.0},
+                                   {"w", 33.0},
+                                   {"w", 2.5},
+                                   {"sigma", 0.0},
+                                   {"r", -1.0},
+                                   {"A", -1.0},
+                                   {"A", std::numeric_limits<double>::quiet_NaN()}}) {
     MemoryInput in;
     in.numbers[key] = value;
     EXPECT_THROW(FlowerTarget::build(in), UserError) << key << " = " << value;

@@ -19,9 +19,9 @@ struct Scenario {
 };
 
 TEST(Mixture20, HasTheExactMomentsOfBothScenarios) {
-  for (const Scenario& e : {Scenario{"a", {4.478, 4.905}, {25.60468, 33.91964}, 24.5697},
-                            Scenario{"b", {4.6876141535, 5.0302353383}, {25.6677153427, 31.4876688644},
-                                     24.7397300514}}) {
+  for (const Scenario& e :
+       {Scenario{"a", {4.478, 4.905}, {25.60468, 33.91964}, 24.5697},
+        Scenario{"b", {4.6876141535, 5.0302353383}, {25.6677153427, 31.4876688644}, 24.7397300514}}) {
     MemoryInput in;
     in.choices["scenario"] = e.name;
     const SubjectOf<Mixture20Target> s(in);
@@ -88,7 +88,7 @@ std::string complaint(MemoryInput in) {
   try {
     MixtureTarget::build(in);
   } catch (const UserError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("("));   // what is wrong (why it matters). what to do
+    EXPECT_THAT(e.what(), HasSubstr("("));  // what is wrong (why it matters). what to do
     EXPECT_THAT(e.what(), HasSubstr("). "));
     EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
     return e.what();
@@ -106,13 +106,17 @@ TEST(MixtureData, EveryMistakeIsNamed) {
   MemoryInput good = spherical_mixture(), full = full_mixture();
   EXPECT_THAT(complaint(with(good, "means", {{1, 2, 3}, {3}})), HasSubstr("means is not a table"));
   EXPECT_THAT(complaint(with(good, "means", {{}, {0, 0}})), HasSubstr("means is not a table"));
-  EXPECT_THAT(complaint(with(good, "weights", {{1, 1}, {2}})),
-              HasSubstr("weights has shape [2] (means has 3 components in 3 dimensions). Give weights the shape [3]"));
+  EXPECT_THAT(
+      complaint(with(good, "weights", {{1, 1}, {2}})),
+      HasSubstr(
+          "weights has shape [2] (means has 3 components in 3 dimensions). Give weights the shape [3]"));
   EXPECT_THAT(complaint(with(good, "weights", {{1, 1, 1}, {1, 3}})), HasSubstr("weights has shape [1][3]"));
-  EXPECT_THAT(complaint(with(good, "weights", {{1, 0, 1}, {3}})), HasSubstr("weights has an entry that is not"));
+  EXPECT_THAT(complaint(with(good, "weights", {{1, 0, 1}, {3}})),
+              HasSubstr("weights has an entry that is not"));
   EXPECT_THAT(complaint(with(good, "sds", {{1, 1, 1, 1}, {4}})), HasSubstr("sds has shape [4]"));
   EXPECT_THAT(complaint(with(good, "sds", {{1, -1, 1}, {3}})), HasSubstr("sds has an entry that is not"));
-  EXPECT_THAT(complaint(with(good, "covariances", full.arrays.at("covariances"))), HasSubstr("both or neither"));
+  EXPECT_THAT(complaint(with(good, "covariances", full.arrays.at("covariances"))),
+              HasSubstr("both or neither"));
   MemoryInput neither = good;
   neither.arrays.erase("sds");
   EXPECT_THAT(complaint(neither), HasSubstr("both or neither"));
@@ -123,10 +127,12 @@ TEST(MixtureData, EveryMistakeIsNamed) {
                         "Give covariances the shape [3][3][3]"));
   s = full.arrays.at("covariances");
   s.values[9 + 1] += 0.1;  // the second component, no longer symmetric
-  EXPECT_THAT(complaint(with(full, "covariances", s)), HasSubstr("covariances[1] is not symmetric positive definite"));
+  EXPECT_THAT(complaint(with(full, "covariances", s)),
+              HasSubstr("covariances[1] is not symmetric positive definite"));
   s = full.arrays.at("covariances");
   s.values[18] = -2;
-  EXPECT_THAT(complaint(with(full, "covariances", s)), HasSubstr("covariances[2] is not symmetric positive definite"));
+  EXPECT_THAT(complaint(with(full, "covariances", s)),
+              HasSubstr("covariances[2] is not symmetric positive definite"));
   MixtureTarget::build(good);  // and the data they were made from are fine
   MixtureTarget::build(full);
 }
