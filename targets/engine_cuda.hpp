@@ -86,7 +86,10 @@ class CudaBackend {
       RegisterKernels<decltype(model.density), R, E>::advance(model, b, spec);
     } else {
       if constexpr (Model::kDim == 0) {  // make_engine_for gives all but fused HMC the general model
-        if (transition_ == TransitionKind::random_walk) return advance_tiles<RandomWalk>(model, b, spec);
+        if (transition_ == TransitionKind::random_walk) {
+          if constexpr (Model::kWalks) return advance_tiles<RandomWalk>(model, b, spec);
+          throw std::logic_error("random walks run on the target itself");
+        }
         if (driver_ == Driver::staged) return advance_staged_cuda<Hmc>(model, b, spec, between<R, E>(b.tiles * kTile));
       }
       advance_tiles<Hmc>(model, b, spec);
