@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // iterations between looks; batches are merged chunks
+constexpr std::int64_t kChunk = 64;  // iterations of the first launches and batches
+constexpr std::int64_t kMostBatches = 128;
 constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
 /// Gradients of each iteration of a unit, by the very function the kernel uses.
@@ -40,7 +41,7 @@ std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, c
 class Batches {
  public:
   Batches(int chains, const MomentLayout& layout) : chains_(chains), layout_(layout) {
-    most_ = std::clamp(8192 / chains, 8, 128);
+    most_ = std::clamp<std::int64_t>(8192 / chains, 8, kMostBatches);
     sums_.resize(chains);
   }
   /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its length.
@@ -83,6 +84,14 @@ class Batches {
   std::vector<std::vector<double>> sums_;  // [chain][batch * row]
 };
 
+/// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do not stop
+/// for breath every 64 iterations.
+std::int64_t launch_length(std::int64_t t) {
+  std::int64_t length = kChunk;
+  while (t >= kMostBatches * length) length *= 2;
+  return length;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -95,11 +104,12 @@ bool gives_evidence(const SamplerConfig& c) {
 
 /// Adds the present pairs of one unit: the chains' states at chunk boundaries are enough, neighbours being correlated.
 void add_evidence(PseudoExtendedEvidence& e, const std::vector<double>& cache, const Engine& engine, int first, int chains,
-                  int samples, std::int64_t chunk, std::int64_t chunks) {
+                  int samples, double share) {
   const int total = engine.chains();
   for (int c = 0; c < chains; ++c) {
     // Whole chains as blocks where there are enough, else stretches of them.
-    const int block = chains >= kEvidenceBlocks ? c % kEvidenceBlocks : int(chunk * kEvidenceBlocks / chunks) % kEvidenceBlocks;
+    const int block = chains >= kEvidenceBlocks ? c % kEvidenceBlocks
+                                                : std::min(kEvidenceBlocks - 1, int(share * kEvidenceBlocks));
     for (int i = 0; i < samples; ++i) {
       double others = 0;
       for (int j = 0; j < samples; ++j)
@@ -185,7 +195,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     evidence.assign(num_units, PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
   for (std::int64_t t = 0; t < end;) {
     // Up to the next chunk boundary, the next unit's end, or the next stored draw.
-    std::int64_t next = std::min(end, (t / kChunk + 1) * kChunk);
+    const std::int64_t length = launch_length(t);
+    std::int64_t next = std::min(end, (t / length + 1) * length);
     for (std::int64_t e : last)
       if (e > t) next = std::min(next, e);
     if (options.draws) next = t % options.thin == 0 ? t + 1 : std::min(next, (t / options.thin + 1) * options.thin);
@@ -208,7 +219,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
       for (std::size_t u = 0; u < num_units; ++u)
         if (next <= last[u])
           add_evidence(evidence[u], cache, *engine, int(u) * options.chains, options.chains, engine->samples(),
-                       next / kChunk - 1, std::max<std::int64_t>(1, last[u] / kChunk));
+                       double(t) / last[u]);
     }
     t = next;
     context.progress("sampling", double(t) / end);
@@ -216,7 +227,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
       result.interrupted = true;
       break;
     }
-    if (options.se > 0 && t % (8 * kChunk) == 0) {
+    if (options.se > 0 && t % (4 * kChunk) == 0) {
       const auto now = estimate(batches[0].take(stats[0]));
       double worst = 0;
       for (int i = 0; i < engine->dim(); ++i) worst = std::max(worst, now.mean_se[i] / std::sqrt(now.variance(i)));
