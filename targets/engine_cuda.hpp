@@ -1,47 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The CUDA back end of an engine, included by the generated instantiation of each density and by nothing else:
-// Thrust owns the device memory, and no Thrust type goes beyond this header.
-#include <thrust/device_vector.h>
-
+// The CUDA back end of an engine, included by the generated instantiation of each density.
 #include <deque>
 
 #include "kernels/staged_cuda.cuh"
+#include "targets/device_vector.hpp"
 #include "targets/engine_of.hpp"
+#include "targets/register_kernels.hpp"
 
 namespace lockstep {
-
-inline constexpr int kRegisterDim = 2;
-
-/// Whether a pseudo-extended model of N samples in D dimensions keeps its rows in registers. With N = 5 in double,
-/// a few registers are lacking for sm_90 and sm_100: the tile policy has it.
-template <class R>
-constexpr bool fits_registers(int D, int N) {
-  return D == kRegisterDim && (N == 2 || (N == 5 && sizeof(R) == sizeof(float)));
-}
-
-/// The register policy's models, the one list of them, and their launches. The members are compiled apart, in a
-/// file of their own for each density and precision (targets/engine_cuda_registers.hpp).
-template <class Density, class R, class E>
-struct RegisterKernels {
-  using Plain = Path<Density, kRegisterDim, false>;
-  using Tempered = Path<Density, kRegisterDim, true>;
-  using Pseudo2 = PseudoExtended<Density, kRegisterDim, 2>;
-  using Pseudo5 = PseudoExtended<Density, kRegisterDim, 5>;
-  static void initialize(const Plain& model, const BatchView<R, E>& b);
-  static void initialize(const Tempered& model, const BatchView<R, E>& b);
-  static void initialize(const Pseudo2& model, const BatchView<R, E>& b);
-  static void initialize(const Pseudo5& model, const BatchView<R, E>& b);
-  static void advance(const Plain& model, const BatchView<R, E>& b, const LaunchSpec& spec);
-  static void advance(const Tempered& model, const BatchView<R, E>& b, const LaunchSpec& spec);
-  static void advance(const Pseudo2& model, const BatchView<R, E>& b, const LaunchSpec& spec);
-  static void advance(const Pseudo5& model, const BatchView<R, E>& b, const LaunchSpec& spec);
-};
 
 class CudaBackend {
  public:
   template <class T>
-  using vector = thrust::device_vector<T>;
+  using vector = DeviceVector<T>;
   explicit CudaBackend(const EngineSpec& spec) : driver_(spec.driver), transition_(spec.transition) {}
 
   template <int D>
@@ -55,22 +27,18 @@ class CudaBackend {
   template <class Density>
   void bind(Density& density) {
     density.arrays([&](ParameterArray& a, int count) {
-      a.f = data(floats_.emplace_back(a.f, a.f + count));
-      a.d = data(doubles_.emplace_back(a.d, a.d + count));
+      a.f = floats_.emplace_back(std::vector<float>(a.f, a.f + count)).data();
+      a.d = doubles_.emplace_back(std::vector<double>(a.d, a.d + count)).data();
     });
   }
   template <class T>
-  static T* data(vector<T>& v) { return thrust::raw_pointer_cast(v.data()); }
+  static T* data(DeviceVector<T>& v) { return v.data(); }
   template <class T>
-  static std::vector<T> to_host(const vector<T>& v) {
-    std::vector<T> host(v.size());
-    thrust::copy(v.begin(), v.end(), host.begin());
-    return host;
-  }
+  static std::vector<T> to_host(const DeviceVector<T>& v) { return v.to_host(); }
   template <class T>
-  static void from_host(vector<T>& v, const std::vector<T>& host) { thrust::copy(host.begin(), host.end(), v.begin()); }
+  static void from_host(DeviceVector<T>& v, const std::vector<T>& host) { v.from_host(host); }
   template <class T>
-  static void fill(vector<T>& v, T value) { thrust::fill(v.begin(), v.end(), value); }
+  static void fill(DeviceVector<T>& v, T value) { v.fill(value); }
 
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
@@ -103,15 +71,15 @@ class CudaBackend {
     using P = Proposal<R, E>;
     static_assert(sizeof(P) % alignof(E) == 0 && alignof(P) <= alignof(double));
     between_.resize(chains * (sizeof(P) + sizeof(E)) / sizeof(double) + 1);
-    P* proposal = reinterpret_cast<P*>(data(between_));
+    P* proposal = reinterpret_cast<P*>(between_.data());
     return {proposal, reinterpret_cast<E*>(proposal + chains)};
   }
 
   Driver driver_;
   TransitionKind transition_;
-  std::deque<vector<float>> floats_;
-  std::deque<vector<double>> doubles_;
-  vector<double> between_;
+  std::deque<DeviceVector<float>> floats_;
+  std::deque<DeviceVector<double>> doubles_;
+  DeviceVector<double> between_;
 };
 
 template <class Density, class R, class E>

@@ -3,7 +3,7 @@
 // The members of RegisterKernels, included by the generated file of each density and precision that compiles its
 // register kernels, with spills as errors, apart from the rest of its engine.
 #include "kernels/launch_registers.cuh"
-#include "targets/engine_cuda.hpp"
+#include "targets/register_kernels.hpp"
 
 namespace lockstep {
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Device memory that grows like a std::vector. Thrust owns it, in targets/device_vector.cu alone: its headers take
+// longer to compile than the kernels of a small density, and none of its types is seen elsewhere.
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace lockstep {
+
+/// n numbers of type float, double, int or std::uint32_t on the current CUDA device. Functions that allocate or copy
+/// throw std::runtime_error on a CUDA error.
+template <class T>
+class DeviceVector {
+ public:
+  DeviceVector();
+  explicit DeviceVector(const std::vector<T>& host);
+  DeviceVector(DeviceVector&&) noexcept;
+  ~DeviceVector();
+
+  std::size_t size() const;
+  bool empty() const { return size() == 0; }
+  /// The address on the device.
+  T* data();
+  /// Keeps the first elements; new ones are `value`.
+  void resize(std::size_t size, T value = T());
+  void fill(T value);
+  template <class Iterator>
+  void assign(Iterator first, Iterator last) {
+    from_host(std::vector<T>(first, last));
+  }
+  void from_host(const std::vector<T>& host);
+  std::vector<T> to_host() const;
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
+
+}  // namespace lockstep
