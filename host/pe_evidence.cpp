@@ -7,8 +7,14 @@ namespace lockstep {
 
 double log_tilted_integral(double a, double delta) {
   const double s = a + 1, x = std::abs(delta);
-  if (delta > 0 && x > s + 100) return std::lgamma(s) - s * std::log(x);  // the tail beyond 1 is below exp(-100)
-  if (delta < 0 && x > 700) return x - std::log(x) - a / x;               // the end at 1 dominates; relative error a^2/x^2
+  // The tail beyond 1 is below exp(-80).
+  if (delta > 0 && x > s + 100 + 12 * std::sqrt(s)) return std::lgamma(s) - s * std::log(x);
+  if (delta < 0 && x > 700) {
+    // The end at 1 dominates: 1 - beta is exponential with rate c = x + a but for exp(a log beta + a (1 - beta)),
+    // expanded in 1 / c.
+    const double c = x + a, r = 1 / (c * c);
+    return x - std::log(c) - a * r * (1 + 2 / c) + 2.5 * a * a * r * r;
+  }
   if (delta >= 0) {
     // exp(-x) sum_k x^k / (s (s+1) .. (s+k))
     double term = 1 / s, sum = term;
@@ -61,10 +67,15 @@ LogZ PseudoExtendedEvidence::value(double log_zeta) const {
       }
     return top.log() - bottom.log();
   };
+  // Blocks that nothing fell into (of a short run) are none.
+  std::vector<double> left_out;
+  for (int k = 0; k < n; ++k)
+    if (bottom_[k].sum > 0) left_out.push_back(without(k));
+  const double blocks = double(left_out.size());
   double mean = 0, square = 0;
-  for (int k = 0; k < n; ++k) mean += without(k) / n;
-  for (int k = 0; k < n; ++k) square += (without(k) - mean) * (without(k) - mean);
-  return {log_zeta + without(-1), std::sqrt(square * (n - 1) / n)};
+  for (double v : left_out) mean += v / blocks;
+  for (double v : left_out) square += (v - mean) * (v - mean);
+  return {log_zeta + without(-1), blocks > 1 ? std::sqrt(square * (blocks - 1) / blocks) : NAN};
 }
 
 }  // namespace lockstep
