@@ -289,7 +289,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
     for (int u = 0; u < num_units; ++u) f.warmup_gradients[u] += gradients[u] * per;
     if (config.adapt) {
-      tuner.update(unit_means(stats, stat_acceptance, engine->chains(), num_units),
+      tuner.update(config.harmonic ? harmonic_acceptance(stats, engine->chains(), num_units)
+                                   : unit_means(stats, stat_acceptance, engine->chains(), num_units),
                    unit_means(stats, stat_chees, engine->chains(), num_units), launch.chees && t >= iterations / 10);
       if (learn_metric || launch.chees) window.add(engine->position(), engine->chains(), engine->samples(), config.model.dense_metric);
       if (launch.chees && t % 10 == 9) {

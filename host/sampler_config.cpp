@@ -17,11 +17,12 @@ Keys hmc_keys() {
           {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
           {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
           {"jitter", "randomise the trajectory length (default true)"},
-          {"target_acceptance", "acceptance that dual averaging aims at (default 0.8)"},
+          {"target_acceptance", "acceptance that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
+          {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
           {"metric", "unit, diagonal or dense (default diagonal)"},
           {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
           {"scout_particles", "particles of the sequential Monte Carlo scout (default 256)"},
-          {"warmup_chains", "least number of chains that adapt one replicate (default 16)"}};
+          {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
 }
 
 Keys pe_keys() {
@@ -134,8 +135,12 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   c.jitter = s.get<bool>("jitter", true);
   c.target_acceptance = s.in_range("target_acceptance", c.name == "rwm" ? 0.3 : pe && !paper ? 0.75 : 0.8, 0.05, 0.999);
   c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
+  // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs adapted
+  // each chain by its own acceptance.
+  const bool harmonic = !paper && c.transition == TransitionKind::hmc;
+  c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic", {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 256, 16, 1 << 20));
-  c.warmup_chains = int(s.integer("warmup_chains", 16, 1, 1 << 16));
+  c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   if (!c.adapt && c.step_size == 0)
     throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
   s.finish();

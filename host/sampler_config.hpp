@@ -17,6 +17,7 @@ struct SamplerConfig {
   int num_leapfrog = 0;                // 0: from the trajectory time
   double trajectory_time = 0;          // in the metric's units; 0: ChEES
   double target_acceptance = 0.8;
+  bool harmonic = true;                // dual averaging follows the harmonic mean acceptance over chains
   bool jitter = true;
   // Base of the bridge, or the fixed instrument.
   double base_inflation = 1.2;         // of its standard deviations
@@ -24,7 +25,7 @@ struct SamplerConfig {
   double scale_u = 1;                  // of the logits of beta in the metric
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
   int scout_particles = 256;
-  int warmup_chains = 16;              // at least so many chains adapt a replicate
+  int warmup_chains = 32;              // at least so many chains adapt a replicate
   Settings effective;                  // for summary.json
 };
 

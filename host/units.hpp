@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -41,6 +42,18 @@ inline std::vector<double> unit_means(const std::vector<double>& rows, int row, 
   const int per = chains / units;
   for (int c = 0; c < chains; ++c) mean[c / per] += rows[std::size_t(row) * chains + c] / per;
   return mean;
+}
+
+/// Harmonic mean over each unit's chains of their acceptance in one iteration, what the cross-chain dual averaging
+/// follows (Hoffman, Radul & Sountsov 2021): a few chains stuck where the step is too long pull it down, which a mean
+/// would not notice.
+inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats, int chains, int units) {
+  constexpr double floor = 0.001;  // what a single rejected chain counts as
+  std::vector<double> sum(units, 0.0);
+  const int per = chains / units;
+  for (int c = 0; c < chains; ++c) sum[c / per] += 1 / std::max(stats[std::size_t(stat_acceptance) * chains + c], floor);
+  for (double& s : sum) s = per / s;
+  return sum;
 }
 
 /// Where and how a run computes, and whom it tells.
