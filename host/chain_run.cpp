@@ -214,12 +214,12 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
           stats[u][r] += launch_stats[std::size_t(r) * engine->chains() + u * options.chains + c];
     }
     if (options.draws && t % options.thin == 0) store_draws(result.draws, *engine);
-    if (!evidence.empty() && next % kChunk == 0) {
+    if (!evidence.empty() && next % length == 0) {  // whoever else, or whichever draws, shortened the launch
       const auto cache = engine->cache();
       for (std::size_t u = 0; u < num_units; ++u)
         if (next <= last[u])
           add_evidence(evidence[u], cache, *engine, int(u) * options.chains, options.chains, engine->samples(),
-                       double(t) / last[u]);
+                       double(next - length) / last[u]);
     }
     t = next;
     context.progress("sampling", double(t) / end);
