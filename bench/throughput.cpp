@@ -38,7 +38,7 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   std::vector<int> superchain;
   const Frozen frozen = adapt(context, config, options, x, superchain);
   EngineSpec spec;
-  spec.model = config.model;
+  spec.model = frozen.model;
   spec.precision = context.precision;
   spec.threads = context.threads;
   spec.cuda = context.cuda;

@@ -1,108 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
-#include <Eigen/Dense>
 #include <cmath>
 
 #include "host/adaptation.hpp"
 #include "host/chain_run.hpp"
-#include "host/data.hpp"
-#include "host/errors.hpp"
+#include "host/starts.hpp"
+#include "host/window.hpp"
 
 namespace lockstep {
 namespace {
-
-constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
-
-bool is_uniform(const std::string& init, double& half_width) {
-  if (init.rfind("uniform:", 0) != 0) return false;
-  half_width = std::stod(init.substr(8));
-  return true;
-}
-
-/// Pooled mean and covariance of positions over chains, samples and iterations of a window, per unit.
-class Window {
- public:
-  Window(int units, int dim) : units_(units), dim_(dim) { clear(); }
-  void clear() {
-    count_ = 0;
-    sum_.assign(units_, Eigen::VectorXd::Zero(dim_));
-    square_.assign(units_, Eigen::MatrixXd::Zero(dim_, dim_));
-  }
-  void add(const std::vector<double>& position, int chains, int samples, bool dense) {
-    const int per = chains / units_;
-    Eigen::VectorXd x(dim_);
-    for (int c = 0; c < chains; ++c)
-      for (int s = 0; s < samples; ++s) {
-        for (int i = 0; i < dim_; ++i) x[i] = position[std::size_t(s * dim_ + i) * chains + c];
-        if (!x.allFinite()) continue;
-        sum_[c / per] += x;
-        if (dense) square_[c / per] += x * x.transpose();
-        else square_[c / per].diagonal() += x.cwiseAbs2();
-      }
-    count_ += per * samples;
-  }
-  double count() const { return count_; }
-  double mean(int u, int i) const { return sum_[u][i] / count_; }
-  /// Regularised as Stan does: towards a small multiple of the identity.
-  Eigen::MatrixXd covariance(int u, bool dense) const {
-    const Eigen::VectorXd m = sum_[u] / count_;
-    Eigen::MatrixXd s = square_[u] / count_;
-    if (dense) s -= m * m.transpose();
-    else s.diagonal() -= m.cwiseAbs2();
-    s *= count_ / (count_ + 5.0);
-    s.diagonal().array() += 1e-3 * (5.0 / (count_ + 5.0));
-    return s;
-  }
-
- private:
-  int units_, dim_;
-  double count_ = 0;
-  std::vector<Eigen::VectorXd> sum_;
-  std::vector<Eigen::MatrixXd> square_;
-};
-
-/// Starting positions [row][chain]. Chains of one superchain start at one point (their momenta differ).
-std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
-                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
-                           const ScoutResult& found, const std::vector<int>& superchain) {
-  const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(), per = chains / int(units.size());
-  std::vector<double> x(std::size_t(engine.rows()) * chains);
-  double half_width = 0;
-  const bool uniform = is_uniform(options.init, half_width);
-  std::vector<Eigen::VectorXd> rows;
-  if (!uniform && options.init != "scout") {
-    const DataReader data(load_json_file(resolve_data_path(options.init, {})), "starts (" + options.init + ")");
-    const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
-    for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
-  }
-  for (int c = 0; c < chains; ++c) {
-    const int u = c / per;
-    const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};
-    for (int s = 0; s < n; ++s) {
-      // Each pseudo-sample picks its own particle; the u are spread over the temperatures.
-      const auto pick = [&](int count) {
-        return std::min(count - 1, int(draw.uniform(Purpose::pseudo_start, std::uint32_t(s)) * count));
-      };
-      if (uniform) {
-        for (int i = 0; i < dim; ++i)
-          x[std::size_t(s * dim + i) * chains + c] =
-              half_width * (2 * draw.uniform(Purpose::start, std::uint32_t(s * dim + i)) - 1);
-      } else if (!rows.empty()) {
-        const auto& row = rows[(superchain[c % per] + s) % rows.size()];
-        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = row[i];
-      } else {
-        const std::size_t p = std::size_t(u) * found.particles + pick(found.particles);
-        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = found.position[p * dim + i];
-      }
-      if (engine.rows() > n * dim)
-        x[std::size_t(n * dim + s) * chains + c] =
-            3 * draw.uniform(Purpose::pseudo_start, std::uint32_t(1000 + s)) - 1.5;
-    }
-  }
-  if (std::isfinite(model.box))
-    for (int j = 0; j < n * dim * chains; ++j) x[j] = std::clamp(x[j], -model.box, model.box);
-  return x;
-}
 
 /// Adapts step size and trajectory time of every unit while an engine runs.
 class Tuner {
@@ -142,8 +48,7 @@ class Tuner {
 };
 
 /// The doubling rule at acceptance 1/2 (Hoffman & Gelman 2014, algorithm 4), all units at once, one step each.
-void first_step_sizes(const RunContext& context, Engine& engine, const SamplerConfig& config, Frozen& frozen,
-                      const std::vector<double>& x) {
+void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen, const std::vector<double>& x) {
   const int units = int(frozen.step_size.size());
   std::vector<int> direction(units, 0);
   for (int trial = 0; trial < 40; ++trial) {
@@ -169,7 +74,6 @@ void first_step_sizes(const RunContext& context, Engine& engine, const SamplerCo
     }
     if (!changed) break;
   }
-  (void)config;
   engine.set_position(x);
 }
 
@@ -194,9 +98,12 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
     }
   set_axis(engine, layout.base_mean(), mean, d);
   set_axis(engine, layout.base_inv_sd(), inv, d);
+  if (layout.dense_base) {
+    for (int u = 0; u < units; ++u) log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
+    set_axis(engine, layout.base_precision(), frozen.base_precision, layout.triangle());
+  }
   set_per_unit(engine, ParameterLayout::base_log_norm, log_norm);
-  if (config.model.dense_metric)
-    set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
+  if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
 Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -206,6 +113,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   const int d = context.target->dim(), num_units = int(units.size());
   using Instrument = SamplerConfig::Instrument;
   Frozen f;
+  f.model = config.model;
   f.step_size.assign(num_units, config.step_size > 0 ? config.step_size : 0.1);
   f.scale.assign(std::size_t(num_units) * d, 1.0);
   f.log_zeta.assign(num_units, 0.0);
@@ -239,7 +147,10 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     }
   }
   const int triangle = d * (d + 1) / 2;
-  if (config.model.dense_metric) {
+  const bool may_be_full = bridge && config.base_sd.empty() && !std::isfinite(config.model.box) && d > 1;
+  if (may_be_full && (config.base_covariance == "full" || (config.base_covariance == "auto" && d <= 64 && correlated(found)))) {
+    set_full_base(found, config, f);
+  } else if (config.model.dense_metric) {
     f.factor.assign(std::size_t(num_units) * triangle, 0.0);
     for (int u = 0; u < num_units; ++u)
       for (int i = 0; i < d; ++i) f.factor[u * triangle + i * (i + 1) / 2 + i] = f.scale[u * d + i];
@@ -248,7 +159,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   // A crowd of chains adapts each replicate, however few go on to be recorded.
   const int per = std::max(options.chains, config.adapt ? config.warmup_chains : 1);
   EngineSpec spec;
-  spec.model = config.model;
+  spec.model = f.model;
   spec.transition = config.transition;
   spec.precision = context.precision;
   spec.threads = context.threads;
@@ -263,7 +174,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   const auto x = starts(context, *engine, config.model, options, units, found, superchain);
   set_frozen(*engine, config, f);
   engine->set_position(x);
-  if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, config, f, x);
+  if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, f, x);
   set_frozen(*engine, config, f);
   engine->initialize();
 
@@ -336,7 +247,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
       v.clear();
       for (std::size_t u = 0; u < options.units.size(); ++u) v.insert(v.end(), one.begin(), one.end());
     };
-    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.scout_gradients, &f.warmup_gradients,
+    spread(f.base_precision, triangle);
+    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.base_log_det, &f.scout_gradients, &f.warmup_gradients,
                     &f.scout_log_z, &f.scout_log_z_se})
       spread(*v, 1);
     for (auto* v : {&f.scale, &f.base_mean, &f.base_sd}) spread(*v, d);

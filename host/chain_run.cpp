@@ -163,7 +163,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
 
   const std::size_t num_units = options.units.size();
   EngineSpec spec;
-  spec.model = config.model;
+  spec.model = result.frozen.model;
   spec.transition = config.transition;
   spec.precision = context.precision;
   spec.threads = context.threads;

@@ -8,10 +8,12 @@ namespace lockstep {
 
 /// What adaptation settled for each unit, frozen before the first recorded iteration.
 struct Frozen {
+  ModelSpec model;                                  // the sampler's, with a full base and metric where they are asked for
   std::vector<double> step_size, trajectory_time;   // [unit]
   std::vector<double> scale;                        // [unit][axis]: square root of the inverse mass
   std::vector<double> factor;                       // [unit][triangle]: Cholesky factor, dense metric only
   std::vector<double> base_mean, base_sd;           // [unit][axis]; empty without a base
+  std::vector<double> base_precision, base_log_det; // [unit][triangle], [unit]: full base only
   std::vector<double> log_zeta;                     // [unit]
   std::vector<double> scout_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;

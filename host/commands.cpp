@@ -129,6 +129,9 @@ void print_summary(const nlohmann::ordered_json& s) {
 }
 
 int run_sample(const RunOptions& run) {
+  if (run.resume || run.checkpoint > 0)
+    throw UserError("lockstep sample has no checkpoints in this version (only studies resume). Leave out --checkpoint and "
+                    "--resume; run.toml repeats a run");
   bool stopped = false;
   const auto summary = sample(run, stopped);
   if (run.json) fmt::print("{}", summary_text(summary));

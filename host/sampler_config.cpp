@@ -36,6 +36,7 @@ Keys pe_keys() {
       {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
       {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
       {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
+      {"base_covariance", "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
       {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
       {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
       {"base_sd", "its standard deviations"},
@@ -114,6 +115,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
       if (c.instrument == Instrument::bridge) {
         c.tilt = s.in_range("tilt", 3, -1000, 1000);
         c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+        c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
         c.scale_u = s.positive("scale_u", 7);
       } else {
         c.tilt = s.in_range("tilt", 0, -1000, 1000);
