@@ -81,7 +81,7 @@ void list_devices(bool measure) {
     fmt::print("cuda  built in, but not usable: {}\n", why_not);
   }
 #else
-  fmt::print("cuda  not built in (no nvcc when this was built)\n");
+  fmt::print("cuda  not built in (build the preset cuda-release where nvcc is installed)\n");
 #endif
 }
 

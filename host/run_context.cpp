@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include "host/errors.hpp"
 #include "host/peak.hpp"
@@ -55,8 +56,9 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
     throw UserError("this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
                     "nvcc is installed");
 #endif
-  if (run.device == "auto" && !c.cuda && !run.quiet && isatty(2))
-    fmt::print(stderr, "no GPU in use: computing on the CPU\n");
+  static bool said = false;  // once, however many settings a study has
+  if (run.device == "auto" && !c.cuda && !run.quiet && !std::exchange(said, true))
+    fmt::print(stderr, "no usable GPU: computing on the CPU\n");
   return c;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scout finds, over units that each run on their own streams. Its log Z is adaptive and slightly biased, so
-// that the limits on it are wide: it is a start, never an answer.
+// What the scout finds, over units that each run on their own streams. Its log Z is adaptive and slightly
+// biased, so that the limits on it are wide: it is a start, never an answer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, Scouts,
                          ::testing::Values(ScoutCase{"mixture20", "mixture20", Settings::object()},
                                            ScoutCase{"flower", "flower", Settings::object()},
                                            ScoutCase{"banana", "banana", Settings::object()},
-                                           ScoutCase{"gaussian100", "gaussian", {{"dim", 10}, {"ratio", 100}}},
+                                           ScoutCase{
+                                               "gaussian100", "gaussian", {{"dim", 10}, {"ratio", 100}}},
                                            ScoutCase{"two_modes2", "two_modes", {{"dim", 2}}}),
                          [](const auto& info) { return info.param.label; });
 
@@ -95,8 +96,8 @@ std::vector<std::size_t> modes_reached(const ScoutResult& found) {
 }
 
 TEST(ScoutModes, Mixture20) {
-  // A mode starts with 13 of 256 particles and each of the last levels, where modes no longer mix, takes half of the
-  // effective ones: some units lose one or two. Four times the particles and nearly none does.
+  // A mode starts with 13 of 256 particles and each of the last levels, where modes no longer mix, takes half
+  // of the effective ones: some units lose one or two. Four times the particles and nearly none does.
   const auto lost = [](const ScoutResult& found) {
     std::size_t sum = 0;
     for (std::size_t n : modes_reached<Mixture20Target>(found)) {
@@ -115,18 +116,21 @@ TEST(ScoutModes, BothIn27Dimensions) {
   for (std::size_t n : modes_reached<TwoModesTarget>(s.found)) both += n == 2;
   EXPECT_GE(both, kUnits - 2);
   for (int u = 0; u < kUnits; ++u) {
-    for (int i = 1; i < 27; ++i) EXPECT_NEAR(s.found.sd[u * 27 + i], 1, 0.33) << "unit " << u << ", axis " << i;
-    // In many dimensions three moves a level leave the particles correlated, and the error exceeds the stated one. What
-    // the pseudo-extended sampler needs is that log Z-hat + 3 + 2 se, its log zeta, stays on the safe side.
+    for (int i = 1; i < 27; ++i)
+      EXPECT_NEAR(s.found.sd[u * 27 + i], 1, 0.33) << "unit " << u << ", axis " << i;
+    // In many dimensions three moves a level leave the particles correlated, and the error exceeds the stated
+    // one. What the pseudo-extended sampler needs is that log Z-hat + 3 + 2 se, its log zeta, stays on the
+    // safe side.
     EXPECT_GT(s.found.log_z[u] + 3 + 2 * s.found.log_z_se[u], 0) << "unit " << u;
     EXPECT_LT(std::abs(s.found.log_z[u]), 2.5) << "unit " << u;
   }
 }
 
 TEST(ScoutStart, WidensWhereTheTargetIsWider) {
-  // Banana: standard deviations 10 and 14, above half of a start of 10. What a widened unit finds is exactly what it
-  // finds from the wider start, but for the streams; it pays for both passes.
-  const auto narrow = scout_target("banana", Settings::object(), 10), wide = scout_target("banana", Settings::object(), 40);
+  // Banana: standard deviations 10 and 14, above half of a start of 10. What a widened unit finds is exactly
+  // what it finds from the wider start, but for the streams; it pays for both passes.
+  const auto narrow = scout_target("banana", Settings::object(), 10),
+             wide = scout_target("banana", Settings::object(), 40);
   testing::RunningMean ratio;
   for (int u = 0; u < kUnits; ++u) {
     ratio.add(narrow.found.gradients[u] / wide.found.gradients[u]);

@@ -28,8 +28,7 @@ TEST_P(DualAveragingTargets, FindsTheStepOfTheTarget) {
   EXPECT_DOUBLE_EQ(averaging.step_size(), start);
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(0, 0.05);
-  for (int t = 0; t < 2000; ++t)
-    averaging.update(acceptance(averaging.step_size()) + noise(random));
+  for (int t = 0; t < 2000; ++t) averaging.update(acceptance(averaging.step_size()) + noise(random));
   EXPECT_NEAR(std::log(averaging.average() / step_with(target)), 0, 0.05);
   EXPECT_NEAR(acceptance(averaging.average()), target, 0.03);
 }

@@ -43,7 +43,8 @@ UnitMoments moments_of(int dim, int chains, std::int64_t iterations,
   return m;
 }
 
-/// Stationary autoregression with unit variance and the given correlation of neighbours, one series per chain.
+/// Stationary autoregression with unit variance and the given correlation of neighbours, one series per
+/// chain.
 class Autoregression {
  public:
   Autoregression(double correlation, std::uint64_t seed) : correlation_(correlation), random_(seed) {}
@@ -61,7 +62,9 @@ class Autoregression {
 
 TEST(Estimate, PlainAverages) {
   // Three chains of 70 iterations: one whole batch and a short one each.
-  const auto x = [](int c, std::int64_t t, int i) { return std::sin(0.7 * t + c) + 0.2 * c + (i == 1 ? std::cos(1.3 * t) : 0); };
+  const auto x = [](int c, std::int64_t t, int i) {
+    return std::sin(0.7 * t + c) + 0.2 * c + (i == 1 ? std::cos(1.3 * t) : 0);
+  };
   const Estimates e = estimate(moments_of(2, 3, 70, x));
   double mean[2] = {0, 0}, second[2] = {0, 0}, cross = 0, positive = 0;
   for (int c = 0; c < 3; ++c)
@@ -102,7 +105,8 @@ TEST(Estimate, StatisticsPerIteration) {
 TEST(Estimate, WeightsAndTheirEffectiveSize) {
   // Two samples with weights 3/4 and 1/4 throughout: sum of squares 10/16.
   UnitMoments m = moments_of(1, 2, 128, Autoregression(0, 1));
-  for (int k = 0; k < m.chains * m.batches; ++k) m.sums[std::size_t(k) * m.layout.rows() + MomentLayout::weight_square] *= 0.625;
+  for (int k = 0; k < m.chains * m.batches; ++k)
+    m.sums[std::size_t(k) * m.layout.rows() + MomentLayout::weight_square] *= 0.625;
   EXPECT_NEAR(estimate(m).weight_ess, 256 / 0.625, 1e-9);
 }
 
@@ -123,13 +127,15 @@ TEST_P(StandardErrors, MatchTheScatter) {
     z_second.add((e.second[0] - 1) / e.second_se[0]);
     EXPECT_NEAR(e.ess_min, e.variance(0) / (e.mean_se[0] * e.mean_se[0]), 1e-6);
   }
-  // Chains are independent blocks. Batches of one chain are not: their means understate the variance by the factor
-  // 1 - 2 rho (1 - rho^b) / (b (1 - rho^2)) (rho: correlation; squares have correlation rho^2).
+  // Chains are independent blocks. Batches of one chain are not: their means understate the variance by the
+  // factor 1 - 2 rho (1 - rho^b) / (b (1 - rho^2)) (rho: correlation; squares have correlation rho^2).
   const auto factor = [&](double rho) {
-    return chains >= 32 ? 1 : std::sqrt(1 - 2 * rho * (1 - std::pow(rho, kBatch)) / (kBatch * (1 - rho * rho)));
+    return chains >= 32 ? 1
+                        : std::sqrt(1 - 2 * rho * (1 - std::pow(rho, kBatch)) / (kBatch * (1 - rho * rho)));
   };
   // Blocks' degrees of freedom widen z: its variance is df / (df - 2).
-  const double df = (chains >= 32 ? chains : chains * double(iterations / kBatch)) - 1, t = std::sqrt(df / (df - 2));
+  const double df = (chains >= 32 ? chains : chains * double(iterations / kBatch)) - 1,
+               t = std::sqrt(df / (df - 2));
   const double limit = testing::family_quantile(1e-4, 4);
   EXPECT_LT(std::abs(z.mean()), limit * t / factor(correlation) / std::sqrt(kReplicates));
   EXPECT_NEAR(std::sqrt(z.variance()) * factor(correlation) / t, 1, limit / std::sqrt(2.0 * kReplicates));
@@ -137,8 +143,9 @@ TEST_P(StandardErrors, MatchTheScatter) {
   EXPECT_NEAR(std::sqrt(z_second.variance()) * factor(correlation * correlation) / t, 1, 0.25);
 }
 INSTANTIATE_TEST_SUITE_P(Batches, StandardErrors,
-                         ::testing::Values(Coverage{0, 1, 6400}, Coverage{0, 64, 128}, Coverage{0.9, 1, 12800},
-                                           Coverage{0.9, 64, 512}, Coverage{0.9, 8, 3200}));
+                         ::testing::Values(Coverage{0, 1, 6400}, Coverage{0, 64, 128},
+                                           Coverage{0.9, 1, 12800}, Coverage{0.9, 64, 512},
+                                           Coverage{0.9, 8, 3200}));
 
 TEST(StandardErrors, OneBlockHasNone) {
   EXPECT_TRUE(std::isnan(estimate(moments_of(1, 1, 50, Autoregression(0, 1))).mean_se[0]));
@@ -166,13 +173,15 @@ TEST(RHat, NearOneWhereChainsAgree) {
 TEST(RHat, TheWorstAxisCounts) {
   // Axis 1 of one chain in four is off by 2 sd: of 8 half chains 2 are 1.5 above the mean, 6 are 0.5 below.
   Autoregression noise(0, 8);
-  const auto m = moments_of(2, 4, 1024, [&](int c, std::int64_t, int i) { return noise(c, 0, i) + (i == 1 && c == 0 ? 2 : 0); });
+  const auto m = moments_of(
+      2, 4, 1024, [&](int c, std::int64_t, int i) { return noise(c, 0, i) + (i == 1 && c == 0 ? 2 : 0); });
   EXPECT_NEAR(estimate(m).rhat_max, std::sqrt(1 + (2 * 1.5 * 1.5 + 6 * 0.5 * 0.5) / 7), 0.05);
 }
 
 TEST(RHat, ADriftWithinOneChainIsSeen) {
   Autoregression noise(0, 9);
-  const auto m = moments_of(1, 1, 1024, [&](int c, std::int64_t t, int) { return noise(c, 0, 0) + t / 512.0; });
+  const auto m =
+      moments_of(1, 1, 1024, [&](int c, std::int64_t t, int) { return noise(c, 0, 0) + t / 512.0; });
   // Half chains' means are 1 apart: B = 1 / 2, and each half has the variance 1 + 1 / 12.
   EXPECT_NEAR(estimate(m).rhat_max, std::sqrt(1 + 0.5 / (1 + 1.0 / 12)), 0.05);
 }
@@ -193,11 +202,14 @@ TEST(RHat, NestedForShortChains) {
 
   // One superchain of four is 3 sd away: B = 9 / 4 of unit W.
   Autoregression noise(0, 12);
-  UnitMoments stuck = moments_of(1, 16, 128, [&](int c, std::int64_t, int) { return noise(c, 0, 0) + (c < 4 ? 3 : 0); });
+  UnitMoments stuck =
+      moments_of(1, 16, 128, [&](int c, std::int64_t, int) { return noise(c, 0, 0) + (c < 4 ? 3 : 0); });
   stuck.superchain = m.superchain;
   EXPECT_NEAR(estimate(stuck).rhat_max, std::sqrt(1 + 9.0 / 4), 0.05);
-  // Chains of one superchain that disagree among themselves have not forgotten their start, but know no better.
-  UnitMoments inside = moments_of(1, 16, 128, [&](int c, std::int64_t, int) { return noise(c, 0, 0) + (c % 4 == 0 ? 3 : 0); });
+  // Chains of one superchain that disagree among themselves have not forgotten their start, but know no
+  // better.
+  UnitMoments inside =
+      moments_of(1, 16, 128, [&](int c, std::int64_t, int) { return noise(c, 0, 0) + (c % 4 == 0 ? 3 : 0); });
   inside.superchain = m.superchain;
   EXPECT_LT(estimate(inside).rhat_max, 1.05);
 }

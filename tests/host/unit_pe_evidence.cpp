@@ -11,8 +11,9 @@
 namespace lockstep {
 namespace {
 
-/// log int_0^1 beta^a exp(-beta delta) d beta with beta = 1 / (1 + exp(-t)) and t = (pi / 2) sinh(s): the doubly
-/// exponential rule, in logarithms so that nothing overflows. Its error falls below rounding at h = 1/256.
+/// log int_0^1 beta^a exp(-beta delta) d beta with beta = 1 / (1 + exp(-t)) and t = (pi / 2) sinh(s): the
+/// doubly exponential rule, in logarithms so that nothing overflows. Its error falls below rounding at h =
+/// 1/256.
 double quadrature(double a, double delta) {
   const double h = 1.0 / 256;
   std::vector<double> terms;
@@ -62,8 +63,8 @@ TEST(LogTiltedIntegral, FallsWithDelta) {
   }
 }
 
-/// Exact pairs (x, beta) of q(x, beta) ~ gamma_beta(x) beta^a, gamma_beta = (target / zeta)^beta base^(1 - beta),
-/// in one dimension: base N(0, 1), target exp(log_z) N(0.5, 1 / 2).
+/// Exact pairs (x, beta) of q(x, beta) ~ gamma_beta(x) beta^a, gamma_beta = (target / zeta)^beta base^(1 -
+/// beta), in one dimension: base N(0, 1), target exp(log_z) N(0.5, 1 / 2).
 class Pairs {
  public:
   Pairs(double a, double log_z, double log_zeta) : a_(a), shift_(log_z - log_zeta) {
@@ -77,7 +78,8 @@ class Pairs {
     const double inside = (u - cumulative_[cell]) / (cumulative_[cell + 1] - cumulative_[cell]);
     const double beta = std::pow((double(cell) + inside) / kCells, 1 / (a_ + 1));
     const double precision = beta * kTarget + (1 - beta) * kBase;
-    const double x = beta * kTarget * kMean / precision + std::normal_distribution<double>()(random) / std::sqrt(precision);
+    const double x = beta * kTarget * kMean / precision +
+                     std::normal_distribution<double>()(random) / std::sqrt(precision);
     return log_normal(x, 0, kBase) - (log_normal(x, kMean, kTarget) + shift_);
   }
 
@@ -92,8 +94,8 @@ class Pairs {
     const double beta = std::pow(v, 1 / (a_ + 1)), precision = beta * kTarget + (1 - beta) * kBase;
     // The exponent is a parabola in x with this curvature; its top is at x = beta kTarget kMean / precision.
     const double top = beta * kTarget * kMean / precision;
-    return std::exp(beta * (log_normal(top, kMean, kTarget) + shift_) + (1 - beta) * log_normal(top, 0, kBase) +
-                    0.5 * std::log(2 * M_PI / precision));
+    return std::exp(beta * (log_normal(top, kMean, kTarget) + shift_) +
+                    (1 - beta) * log_normal(top, 0, kBase) + 0.5 * std::log(2 * M_PI / precision));
   }
   double a_, shift_;
   std::vector<double> cumulative_;

@@ -38,8 +38,9 @@ TEST(RunContext, TakesOverTheOptions) {
   EXPECT_FALSE(other.key.k0 == c.key.k0 && other.key.k1 == c.key.k1);
   EXPECT_NO_THROW(c.progress("nothing", 0.5));  // silent until somebody listens
 
-  for (const auto& [name, precision] : {std::pair{"single", Precision::single}, std::pair{"mixed", Precision::mixed},
-                                        std::pair{"double", Precision::full}}) {
+  for (const auto& [name, precision] :
+       {std::pair{"single", Precision::single}, std::pair{"mixed", Precision::mixed},
+        std::pair{"double", Precision::full}}) {
     run.precision = name;
     EXPECT_EQ(make_context(run, *target, "").precision, precision);
   }
@@ -199,7 +200,8 @@ TEST_P(CheckTarget, Passes) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 INSTANTIATE_TEST_SUITE_P(Targets, CheckTarget,
-                         ::testing::Combine(::testing::Values("gaussian", "mixture20", "bimodal", "banana", "flower"),
+                         ::testing::Combine(::testing::Values("gaussian", "mixture20", "bimodal", "banana",
+                                                              "flower"),
                                             ::testing::Values("mixed", "double")));
 
 TEST(CheckTarget, UnknownTargetIsAnError) { EXPECT_THROW(check_target(run_of("nothing")), UserError); }

@@ -20,10 +20,12 @@ RunOptions run_of(const std::string& sampler, Settings settings = kNone, bool pa
   run.paper_settings = paper;
   return run;
 }
-SamplerConfig config(const std::string& sampler, Settings settings = kNone, int dim = 2, Tails tails = Tails::gaussian) {
+SamplerConfig config(const std::string& sampler, Settings settings = kNone, int dim = 2,
+                     Tails tails = Tails::gaussian) {
   return sampler_config(run_of(sampler, std::move(settings)), dim, tails);
 }
-std::string complaint(const std::string& sampler, Settings settings, int dim = 2, Tails tails = Tails::gaussian) {
+std::string complaint(const std::string& sampler, Settings settings, int dim = 2,
+                      Tails tails = Tails::gaussian) {
   try {
     config(sampler, settings, dim, tails);
   } catch (const UserError& e) {
@@ -130,8 +132,8 @@ TEST(SamplerConfig, PaperSettings) {
   EXPECT_EQ(c.target_acceptance, 0.8);
   EXPECT_EQ(c.model.g_exponent, 0);
   // Settings given by the user stand above the paper's.
-  const SamplerConfig own =
-      sampler_config(run_of("pe", {{"pseudo_samples", 7}, {"instrument", "bridge"}}, true), 2, Tails::gaussian);
+  const SamplerConfig own = sampler_config(
+      run_of("pe", {{"pseudo_samples", 7}, {"instrument", "bridge"}}, true), 2, Tails::gaussian);
   EXPECT_EQ(own.model.pseudo_samples, 7);
   EXPECT_EQ(own.instrument, Instrument::bridge);
   // Others know no paper settings.
@@ -139,11 +141,24 @@ TEST(SamplerConfig, PaperSettings) {
 }
 
 TEST(SamplerConfig, EverySettingArrives) {
-  const SamplerConfig c = config("pe", {{"step_size", 0.3}, {"num_leapfrog", 12}, {"trajectory_time", 2.5}, {"jitter", false},
-                                        {"target_acceptance", 0.6}, {"metric", "unit"}, {"adapt", "none"},
-                                        {"scout_particles", 64}, {"warmup_chains", 4}, {"pseudo_samples", 3},
-                                        {"beta_min", 0.1}, {"beta_max", 0.9}, {"g_exponent", 0.5}, {"tilt", 1},
-                                        {"scale_u", 2}, {"base_inflation", 1.5}, {"base_mean", {1, 2}}, {"base_sd", Settings::array({3})},
+  const SamplerConfig c = config("pe", {{"step_size", 0.3},
+                                        {"num_leapfrog", 12},
+                                        {"trajectory_time", 2.5},
+                                        {"jitter", false},
+                                        {"target_acceptance", 0.6},
+                                        {"metric", "unit"},
+                                        {"adapt", "none"},
+                                        {"scout_particles", 64},
+                                        {"warmup_chains", 4},
+                                        {"pseudo_samples", 3},
+                                        {"beta_min", 0.1},
+                                        {"beta_max", 0.9},
+                                        {"g_exponent", 0.5},
+                                        {"tilt", 1},
+                                        {"scale_u", 2},
+                                        {"base_inflation", 1.5},
+                                        {"base_mean", {1, 2}},
+                                        {"base_sd", Settings::array({3})},
                                         {"box", 20}});
   EXPECT_EQ(c.step_size, 0.3);
   EXPECT_EQ(c.num_leapfrog, 12);
@@ -177,7 +192,10 @@ TEST(SamplerConfig, EffectiveSettingsAreWhatRuns) {
   EXPECT_EQ(c.effective.at("tilt"), 3);
   // Given back, they are the same configuration.
   Settings again = c.effective;
-  std::erase_if(again.get_ref<Settings::object_t&>(), [](const auto& kv) { return !kv.second.is_string() && !kv.second.is_boolean() && !(kv.second.is_number() && std::isfinite(kv.second.template get<double>())); });
+  std::erase_if(again.get_ref<Settings::object_t&>(), [](const auto& kv) {
+    return !kv.second.is_string() && !kv.second.is_boolean() &&
+           !(kv.second.is_number() && std::isfinite(kv.second.template get<double>()));
+  });
   again.erase("beta");  // its mere presence fixes it
   const SamplerConfig same = config("pe", again);
   EXPECT_EQ(same.model.pseudo_samples, 3);
@@ -189,7 +207,8 @@ TEST(SamplerConfig, RegistryNamesEverySettingItsSamplersTake) {
     EXPECT_FALSE(info.summary.empty() || info.formula.empty() || info.source.empty()) << info.name;
     const SamplerConfig c = config(info.name);
     for (const auto& [key, value] : c.effective.items()) {
-      const auto named = std::any_of(info.settings.begin(), info.settings.end(), [&, k = key](const auto& s) { return s.first == k; });
+      const auto named = std::any_of(info.settings.begin(), info.settings.end(),
+                                     [&, k = key](const auto& s) { return s.first == k; });
       EXPECT_TRUE(named) << info.name << " takes " << key << ", which its registry entry does not say";
     }
   }
@@ -237,7 +256,8 @@ TEST(SamplerConfig, CombinationsThatCannotBe) {
 }
 
 TEST(Propriety, PureTemperingDownToZero) {
-  // int z(beta) g(beta) d beta with z ~ beta^(-d/2) near zero is finite where the exponent of g exceeds d/2 - 1.
+  // int z(beta) g(beta) d beta with z ~ beta^(-d/2) near zero is finite where the exponent of g exceeds d/2
+  // - 1.
   const Settings down = {{"instrument", "tempered"}, {"beta_min", 0}};
   const auto with = [&](Settings more) {
     Settings s = down;
@@ -260,7 +280,8 @@ TEST(Propriety, PureTemperingDownToZero) {
 
 TEST(Propriety, OneFixedTemperature) {
   refused("pe", {{"instrument", "tempered"}, {"beta", 0}}, "improper");
-  refused("pe", {{"instrument", "tempered"}, {"beta", 0}, {"g_exponent", 100}}, "improper");  // g has no part in it
+  refused("pe", {{"instrument", "tempered"}, {"beta", 0}, {"g_exponent", 100}},
+          "improper");  // g has no part in it
   EXPECT_NO_THROW(config("pe", {{"instrument", "tempered"}, {"beta", 0.1}}));
   EXPECT_NO_THROW(config("pe", {{"instrument", "tempered"}, {"beta", 0}, {"box", 3}}));
 }

@@ -12,7 +12,8 @@ namespace {
 
 class TargetInputTest : public ::testing::Test {
  protected:
-  TargetInputTest() : folder_(std::filesystem::path(::testing::TempDir()) / ("target_input_" + std::to_string(getpid()))) {
+  TargetInputTest()
+      : folder_(std::filesystem::path(::testing::TempDir()) / ("target_input_" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~TargetInputTest() override { std::filesystem::remove_all(folder_); }
@@ -83,8 +84,8 @@ TEST_F(TargetInputTest, UnknownTargetsNameTheNearOnes) {
 }
 
 TEST_F(TargetInputTest, DataOfEveryDepth) {
-  const auto spherical = build_target(with_data(
-      R"({"means": [[0, 0], [4, 2]], "weights": [1, 3], "sds": [1, 0.5]})"));
+  const auto spherical =
+      build_target(with_data(R"({"means": [[0, 0], [4, 2]], "weights": [1, 3], "sds": [1, 0.5]})"));
   EXPECT_EQ(spherical->dim(), 2);
   EXPECT_NEAR(spherical->truth().mean[0], 3, 1e-12);
   EXPECT_NEAR(spherical->truth().mean[1], 1.5, 1e-12);
