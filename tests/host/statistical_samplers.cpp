@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs (scout, warm-up, recording, estimates) against exact truths, with fixed seeds.
+//
+// Sixteen replicates of 64 chains: a moment's mean over replicates must lie within 4.5 of its own standard
+// errors of the truth. Under Student's t with 15 degrees of freedom that has probability 4e-4, so that the
+// hundred moments below would raise an alarm in one choice of seeds in 25. A claimed standard error is judged
+// by z = error / se over replicates and moments: the rms of 16 independent normals lies in [0.7, 1.4] with
+// probability 0.94 and that of 64 with 0.9998; the moments of a replicate are somewhere between one and four
+// independent ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/sampler_run.hpp"
+#include "tests/support/statistics.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+constexpr int kReplicates = 16;
+
+/// Every mean and second moment over the replicates, as (value - truth) and its claimed standard error.
+struct Moment {
+  std::string name;
+  std::vector<double> error, se;
+};
+std::vector<Moment> errors(const Outcome& o) {
+  std::vector<Moment> all;
+  const Truth& truth = o.target->truth();
+  for (int i = 0; i < o.target->dim(); ++i) {
+    Moment mean{"mean " + std::to_string(i), {}, {}}, second{"second moment " + std::to_string(i), {}, {}};
+    for (const Estimates& e : o.units) {
+      mean.error.push_back(e.mean[i] - truth.mean[i]);
+      mean.se.push_back(e.mean_se[i]);
+      second.error.push_back(e.second[i] - truth.second_moment(i));
+      second.se.push_back(e.second_se[i]);
+    }
+    all.push_back(mean);
+    all.push_back(second);
+  }
+  return all;
+}
+
+double rms_z(const std::vector<Moment>& moments) {
+  double sum = 0, count = 0;
+  for (const Moment& m : moments)
+    for (std::size_t r = 0; r < m.error.size(); ++r, ++count)
+      sum += m.error[r] * m.error[r] / (m.se[r] * m.se[r]);
+  return std::sqrt(sum / count);
+}
+
+void expect_unbiased(const Outcome& o) {
+  for (const Moment& m : errors(o)) {
+    const auto mean = running_mean(m.error);
+    EXPECT_LT(std::abs(mean.z()), 4.5) << m.name << ": " << mean.mean() << " +- " << mean.standard_error();
+  }
+}
+void expect_honest_errors(const Outcome& o) {
+  const double rms = rms_z(errors(o));
+  EXPECT_GT(rms, 0.7);
+  EXPECT_LT(rms, 1.4);
+}
+void expect_gates_pass(const Outcome& o) {
+  for (std::size_t u = 0; u < o.units.size(); ++u)
+    for (const auto& gate : failed_gates(o.units[u], o.target->dim()))
+      ADD_FAILURE() << "unit " << u << " fails gate " << gate << ", R-hat " << o.units[u].rhat_max;
+}
+
+struct Case {
+  std::string label;
+  Job job;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
+const auto label_of = [](const auto& info) { return info.param.label; };
+
+class PseudoExtendedDefault : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PseudoExtendedDefault, MomentsErrorsAndLogZ) {
+  const Outcome o = run(GetParam().job);
+  expect_unbiased(o);
+  expect_honest_errors(o);
+  ASSERT_EQ(o.result.log_z.size(), std::size_t(kReplicates));
+  RunningMean estimate, z;
+  const double truth = o.target->truth().log_z;
+  for (const LogZ& v : o.result.log_z) {
+    ASSERT_GT(v.se, 0);
+    estimate.add(v.estimate);
+    z.add((v.estimate - truth) / v.se);
+  }
+  EXPECT_LT(std::abs(estimate.z(truth)), 4) << estimate.mean() << " +- " << estimate.standard_error();
+  // 16 normals have an sd within [0.55, 1.55] of theirs with probability 0.996.
+  EXPECT_GT(std::sqrt(z.variance()), 0.55);
+  EXPECT_LT(std::sqrt(z.variance()), 1.55);
+  EXPECT_LT(estimate.standard_error() * std::sqrt(kReplicates), 0.3);  // and it says something
+}
+INSTANTIATE_TEST_SUITE_P(
+    Targets, PseudoExtendedDefault,
+    ::testing::Values(Case{"mixture20a", {.target = "mixture20", .iterations = 2000}},
+                      Case{"mixture20b", {.target = "mixture20", .target_settings = {{"scenario", "b"}}}},
+                      Case{"bimodal", {.target = "bimodal"}},
+                      Case{"two_modes10",
+                           {.target = "two_modes", .target_settings = {{"dim", 10}}, .iterations = 2000}},
+                      Case{"gaussian5", {.target = "gaussian", .target_settings = {{"dim", 5}}}},
+                      Case{"flower", {.target = "flower"}}),
+    label_of);
+
+class OtherSamplers : public ::testing::TestWithParam<Case> {};
+
+TEST_P(OtherSamplers, MomentsAndErrors) {
+  const Outcome o = run(GetParam().job);
+  expect_unbiased(o);
+  expect_honest_errors(o);
+  expect_gates_pass(o);
+}
+const Settings kNarrow = {{"dim", 6}, {"ratio", 30}};
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, OtherSamplers,
+    ::testing::Values(
+        Case{"hmc_diagonal", {.target = "gaussian", .sampler = "hmc", .target_settings = kNarrow}},
+        Case{"hmc_dense",
+             {.target = "gaussian",
+              .sampler = "hmc",
+              .target_settings = kNarrow,
+              .sampler_settings = {{"metric", "dense"}}}},
+        Case{"hmc_without_scout",
+             {.target = "gaussian",
+              .sampler = "hmc",
+              .target_settings = kNarrow,
+              .warmup = 800,
+              .init = "uniform:10"}},
+        Case{"rwm",
+             {.target = "gaussian", .sampler = "rwm", .target_settings = {{"dim", 2}}, .iterations = 2000}},
+        Case{"fixed_instrument",
+             {.target = "bimodal",
+              .sampler_settings = {{"instrument", "fixed"}, {"base_sd", Settings::array({2})}},
+              .iterations = 1000}},
+        Case{"fixed_beta", {.target = "bimodal", .sampler_settings = {{"beta", 0.3}}, .iterations = 1000}},
+        Case{"tempered_in_a_box",
+             {.target = "mixture20",
+              .target_settings = {{"scenario", "b"}},
+              .sampler_settings = {{"instrument", "tempered"}, {"box", 15}},
+              .iterations = 1000}},
+        Case{"pooled", {.target = "mixture20", .target_settings = {{"scenario", "b"}}, .pooled = true}},
+        Case{"short_chains", {.target = "bimodal", .iterations = 400, .chains = 100}}),
+    label_of);
+
+TEST(Gates, PlainHmcOnSeparatedModesFailsRhat) {
+  const Outcome o = run(
+      {.target = "mixture20", .sampler = "hmc", .iterations = 1000, .init = "uniform:10", .replicates = 2});
+  for (const auto& e : o.units) {
+    const auto failed = failed_gates(e, 2);
+    EXPECT_NE(std::find(failed.begin(), failed.end(), "rhat"), failed.end()) << e.rhat_max;
+    EXPECT_GT(e.rhat_max, 1.5);
+  }
+}
+
+TEST(Precision, AllThreeAgree) {
+  std::vector<Outcome> runs;
+  for (const char* precision : {"single", "mixed", "double"}) {
+    Job job{.target = "mixture20", .target_settings = {{"scenario", "b"}}};
+    job.precision = precision;
+    runs.push_back(run(job));
+    expect_unbiased(runs.back());
+  }
+  for (int other : {0, 1}) {
+    const auto a = errors(runs[other]), b = errors(runs[2]);
+    for (std::size_t k = 0; k < a.size(); ++k)
+      EXPECT_LT(std::abs(two_sample_z(a[k].error, b[k].error)), 4.5) << a[k].name;
+    double x = 0, y = 0;
+    for (int u = 0; u < kReplicates; ++u) {
+      x += runs[other].result.log_z[u].estimate / kReplicates;
+      y += runs[2].result.log_z[u].estimate / kReplicates;
+    }
+    EXPECT_NEAR(x, y, 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

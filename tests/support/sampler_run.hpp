@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whole runs of a sampler on a target: scout, warm-up, recording, estimates.
+#include "host/estimates.hpp"
+#include "host/run_context.hpp"
+#include "host/sample.hpp"
+#include "host/target_input.hpp"
+
+namespace lockstep::testing {
+
+/// A whole run as tests ask for it.
+struct Job {
+  std::string target, sampler = "pe";
+  Settings target_settings = Settings::object(), sampler_settings = Settings::object();
+  std::int64_t iterations = 600;
+  int chains = 64;
+  std::int64_t warmup = 400;
+  std::string precision = "mixed", init = "scout";
+  bool pooled = false;
+  int replicates = 16;
+};
+
+struct Outcome {
+  std::unique_ptr<TargetInstance> target;
+  ChainRunResult result;
+  std::vector<Estimates> units;
+};
+
+inline RunOptions run_of(const Job& job) {
+  RunOptions run;
+  run.target = job.target;
+  run.target_settings = job.target_settings;
+  run.sampler = job.sampler;
+  run.sampler_settings = job.sampler_settings;
+  run.chains = job.chains;
+  run.warmup = job.warmup;
+  run.iterations = job.iterations;
+  run.precision = job.precision;
+  run.init = job.init;
+  run.device = "cpu";
+  run.threads = 2;
+  run.seed = 20260301;
+  return run;
+}
+
+inline ChainRunResult run_on(const TargetInstance& target, const Job& job, std::vector<std::uint32_t> units) {
+  const RunOptions run = run_of(job);
+  ChainRunOptions options = chain_run_options(run, std::move(units));
+  options.pooled = job.pooled;
+  return run_chains(make_context(run, target, "test"), sampler_config(run, target.dim(), target.tails()),
+                    options);
+}
+
+inline Outcome run(const Job& job) {
+  Outcome o;
+  o.target = build_target(run_of(job));
+  std::vector<std::uint32_t> units(job.replicates);
+  for (int u = 0; u < job.replicates; ++u) units[u] = u;
+  o.result = run_on(*o.target, job, units);
+  for (const auto& m : o.result.units) o.units.push_back(estimate(m));
+  return o;
+}
+
+}  // namespace lockstep::testing
