@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
              {.target = "mixture20",
               .target_settings = {{"scenario", "b"}},
               .sampler_settings = {{"instrument", "tempered"}, {"box", 15}},
-              .iterations = 1000}},
+              .iterations = 600}},
         Case{"pooled", {.target = "mixture20", .target_settings = {{"scenario", "b"}}, .pooled = true}},
         Case{"short_chains", {.target = "bimodal", .iterations = 400, .chains = 100}}),
     label_of);
