@@ -157,7 +157,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   }
 
   // A crowd of chains adapts each replicate, however few go on to be recorded.
-  const int per = std::max(options.chains, config.adapt ? config.warmup_chains : 1);
+  const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
+  const int per = std::max(recorded, config.adapt ? config.warmup_chains : 1);
   EngineSpec spec;
   spec.model = f.model;
   spec.transition = config.transition;
@@ -196,7 +197,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     launch.end = launch.begin + 1;
     launch.num_leapfrog = config.num_leapfrog;
     launch.jitter = config.jitter;
-    launch.chees = config.adapt && config.trajectory_time == 0 && config.num_leapfrog == 0;
+    launch.chees = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 && config.num_leapfrog == 0;
     engine->advance(launch);
     const auto stats = engine->take_stats();
     const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
@@ -236,7 +237,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   const int rows = engine->rows(), total = int(options.units.size()) * options.chains;
   positions.resize(std::size_t(rows) * total);
   for (int c = 0; c < total; ++c) {
-    const int from = options.pooled ? c % per : c / options.chains * per + c % options.chains;
+    const int from = options.pooled ? c : c / options.chains * per + c % options.chains;
     for (int r = 0; r < rows; ++r)
       positions[std::size_t(r) * total + c] = end[std::size_t(r) * engine->chains() + from];
   }

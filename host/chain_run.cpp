@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/chain_run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -193,6 +194,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   std::vector<PseudoExtendedEvidence> evidence;
   if (gives_evidence(config))
     evidence.assign(num_units, PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
+  std::int64_t since = 0;  // where the engine's running sums begin
   for (std::int64_t t = 0; t < end;) {
     // Up to the next chunk boundary, the next unit's end, or the next stored draw.
     const std::int64_t length = launch_length(t);
@@ -204,14 +206,20 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     launch.end = std::uint32_t(next);
     launch.thin = int(next - t);  // at most one draw a launch, its first
     engine->advance(launch);
-    const auto moments = engine->take_moments();
-    const auto launch_stats = engine->take_stats();
-    for (std::size_t u = 0; u < num_units; ++u) {
-      if (t >= last[u]) continue;
-      batches[u].add(moments, int(u) * options.chains, engine->chains(), next - t);
-      for (int r = 0; r < kStatRows; ++r)
-        for (int c = 0; c < options.chains; ++c)
-          stats[u][r] += launch_stats[std::size_t(r) * engine->chains() + u * options.chains + c];
+    result.interrupted = interrupted();
+    // Sums run on over launches that were cut short for somebody else's sake, so that not one bit depends on company.
+    const bool boundary = next % length == 0 || next == end || result.interrupted;
+    if (boundary || std::find(last.begin(), last.end(), next) != last.end()) {
+      const auto moments = engine->moments(boundary), launch_stats = engine->stats(boundary);
+      for (std::size_t u = 0; u < num_units; ++u) {
+        if (since >= last[u] || !(boundary || last[u] == next)) continue;
+        if (next > last[u]) continue;  // ended within this batch, and was read then
+        batches[u].add(moments, int(u) * options.chains, engine->chains(), next - since);
+        for (int r = 0; r < kStatRows; ++r)
+          for (int c = 0; c < options.chains; ++c)
+            stats[u][r] += launch_stats[std::size_t(r) * engine->chains() + u * options.chains + c];
+      }
+      if (boundary) since = next;
     }
     if (options.draws && t % options.thin == 0) store_draws(result.draws, *engine);
     if (!evidence.empty() && next % length == 0) {  // whoever else, or whichever draws, shortened the launch
@@ -223,11 +231,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     }
     t = next;
     context.progress("sampling", double(t) / end);
-    if (interrupted()) {
-      result.interrupted = true;
-      break;
-    }
-    if (options.se > 0 && t % (4 * kChunk) == 0) {
+    if (result.interrupted) break;
+    if (options.se > 0 && boundary && t % (4 * kChunk) == 0) {
       const auto now = estimate(batches[0].take(stats[0]));
       double worst = 0;
       for (int i = 0; i < engine->dim(); ++i) worst = std::max(worst, now.mean_se[i] / std::sqrt(now.variance(i)));

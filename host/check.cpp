@@ -26,6 +26,9 @@ std::vector<double> points(const TargetInstance& target, double scale, int count
   return x;
 }
 
+/// Maximum that keeps a NaN, so that a NaN anywhere fails its check.
+double larger(double worst, double value) { return std::isnan(worst) || value <= worst ? worst : value; }
+
 bool report(const char* what, bool good, const std::string& detail) {
   fmt::print("{:<12} {:<5} {}\n", what, good ? "ok" : "FAIL", detail);
   return good;
@@ -48,7 +51,7 @@ bool check_gradient(const TargetInstance& target, const std::vector<double>& x) 
       at[i] = centre - h;
       const double down = target.log_density(at.data(), nullptr);
       at[i] = centre;
-      worst = std::max(worst, std::abs((up - down) / (2 * h) - g[i]) / size);
+      worst = larger(worst, std::abs((up - down) / (2 * h) - g[i]) / size);
     }
   }
   return report("gradient", worst < 1e-4, fmt::format("largest relative difference from central differences {:.1e}", worst));
@@ -80,11 +83,11 @@ bool check_lanes(const TargetInstance& target, const RunContext& context, const 
   for (int p = 0; p < kPoints; ++p) {
     for (int i = 0; i < d; ++i) at[i] = rows[std::size_t(i) * kPoints + p];
     const double l = target.log_density(at.data(), g.data());
-    worst = std::max(worst, std::abs(cache[p] - l) / std::max(1.0, std::abs(l)));
+    worst = larger(worst, std::abs(cache[p] - l) / std::max(1.0, std::abs(l)));
     double size = 1;
     for (double v : g) size = std::max(size, std::abs(v));
     for (int i = 0; i < d; ++i)
-      worst = std::max(worst, std::abs(gradient[std::size_t(i) * kPoints + p] - g[i]) / size);
+      worst = larger(worst, std::abs(gradient[std::size_t(i) * kPoints + p] - g[i]) / size);
   }
   const double limit = context.precision == Precision::full ? 1e-10 : 2e-4;
   return report("lanes", worst < limit, fmt::format("{}: largest relative difference from the scalar reference {:.1e}",
@@ -127,7 +130,7 @@ bool check_invariance(const TargetInstance& target, const RunContext& context) {
         sum += change;
         square += change * change;
       }
-      if (square > 0) worst = std::max(worst, std::abs(sum) / std::sqrt(square));
+      if (square > 0) worst = larger(worst, std::abs(sum) / std::sqrt(square));
     }
   const double limit = std::sqrt(2 * std::log(2 * d / 1e-4));  // family-wise false alarm below 1e-4
   return report("invariance", worst < limit && acceptance > 0.01,

@@ -10,6 +10,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::int64_t kMostIterations = std::int64_t(1) << 31;  // the warm-up's numbers follow
+
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
 Keys hmc_keys() {
@@ -17,7 +19,7 @@ Keys hmc_keys() {
           {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
           {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
           {"jitter", "randomise the trajectory length (default true)"},
-          {"target_acceptance", "acceptance that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
+          {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
           {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
           {"metric", "unit, diagonal or dense (default diagonal)"},
           {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
@@ -59,8 +61,10 @@ void require_proper(const ModelSpec& m, int dim, Tails tails) {
       dim, 0.5 * dim - 1));
 }
 
-std::vector<double> per_axis(SettingsReader& s, const std::string& key, double standard, int dim) {
-  std::vector<double> v = s.get<std::vector<double>>(key, std::vector<double>{standard});
+std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std::string& key, double standard, int dim) {
+  std::vector<double> v = given.contains(key) && given[key].is_number()
+                              ? std::vector<double>{s.get<double>(key, standard)}
+                              : s.get<std::vector<double>>(key, std::vector<double>{standard});
   if (v.size() == 1) v.assign(dim, v[0]);
   if (int(v.size()) != dim) s.refuse(key, fmt::format("one number, or {} for the target's dimensions", dim));
   return v;
@@ -101,8 +105,8 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
     const bool tempered = c.instrument == Instrument::tempered;
     c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
     if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
-      c.base_mean = per_axis(s, "base_mean", 0, dim);
-      c.base_sd = per_axis(s, "base_sd", 1, dim);
+      c.base_mean = per_axis(s, run.sampler_settings, "base_mean", 0, dim);
+      c.base_sd = per_axis(s, run.sampler_settings, "base_sd", 1, dim);
       for (double v : c.base_sd)
         if (!(v > 0)) s.refuse("base_sd", "above zero");
     }
@@ -121,10 +125,19 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
         c.tilt = s.in_range("tilt", 0, -1000, 1000);
       }
     }
-    c.model.box = s.positive("box", std::numeric_limits<double>::infinity());
+    if (s.has("box")) c.model.box = s.positive("box", 1);
     if (tempered) require_proper(c.model, dim, tails);
   }
+  if (c.name == "rwm" && run.gradients > 0)
+    throw UserError("sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
+                    "instead of --gradients");
+  if (run.iterations > kMostIterations)
+    throw UserError(fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
+                                "and more --chains",
+                                run.iterations, kMostIterations));
   if (c.name == "rwm") c.transition = TransitionKind::random_walk;
+  if (c.name == "rwm" && run.gradients > 0)
+    throw UserError("a random walk uses no gradients (a budget of them never ends). Give --iterations");
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
   if (c.model.dense_metric && std::isfinite(c.model.box)) s.refuse("metric", "unit or diagonal with sampler.box");

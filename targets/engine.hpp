@@ -58,9 +58,11 @@ class Engine {
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
   virtual void advance(const LaunchSpec& spec) = 0;
-  /// Statistics (StatRow) and moments (MomentLayout) since the last call, which resets them.
-  virtual std::vector<double> take_stats() = 0;
-  virtual std::vector<double> take_moments() = 0;
+  /// Statistics (StatRow) and moments (MomentLayout) summed since the last reset.
+  virtual std::vector<double> stats(bool reset) = 0;
+  virtual std::vector<double> moments(bool reset) = 0;
+  std::vector<double> take_stats() { return stats(true); }
+  std::vector<double> take_moments() { return moments(true); }
   /// Draws of the last launch: [draw][dim + kDrawExtraRows][padded chains].
   virtual std::vector<float> draws() = 0;
   int padded_chains() const { return (chains_ + kTile - 1) / kTile * kTile; }

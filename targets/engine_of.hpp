@@ -68,8 +68,8 @@ class EngineOf : public Engine {
     assert(draws_.empty() || (s.end - s.begin + s.thin - 1) / s.thin <= draw_capacity_);
     backend_.template advance<R, E>(model_, view(), s);
   }
-  std::vector<double> take_stats() override { return take(stats_, kStatRows); }
-  std::vector<double> take_moments() override { return take(accumulators_, moments_.rows()); }
+  std::vector<double> stats(bool reset) override { return read(stats_, kStatRows, reset); }
+  std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
   std::vector<float> draws() override { return Backend::to_host(draws_); }
 
  private:
@@ -115,9 +115,9 @@ class EngineOf : public Engine {
         out[std::size_t(r) * chains_ + c] = host[(std::size_t(c / kTile) * rows + r) * kTile + c % kTile];
     return out;
   }
-  std::vector<double> take(Vector<double>& v, int rows) {
+  std::vector<double> read(Vector<double>& v, int rows, bool reset) {
     auto out = get_rows<double>(v, rows);
-    Backend::fill(v, 0.0);
+    if (reset) Backend::fill(v, 0.0);
     return out;
   }
 
