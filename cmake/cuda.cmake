@@ -15,9 +15,12 @@ find_package(CUDAToolkit REQUIRED)
 # --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
 # subnormals are zero.
 target_compile_options(lockstep-flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--ftz=true;--expt-relaxed-constexpr>
+  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
+
+# Engines for three architectures are by far the largest part of a program: the programs share them.
+set(LOCKSTEP_TARGETS_LIBRARY SHARED)
 
 # What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
 # is printed once all are compiled.
@@ -35,7 +38,9 @@ function(lockstep_add_cuda_engines target)
   endforeach()
   file(GLOB own CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/targets/*.cu)
   target_sources(${target} PRIVATE ${ARGN} ${own})
-  target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  # The runtime stays inside: a test program with kernels of its own has another copy, and the two must not mix.
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  target_link_options(${target} PRIVATE LINKER:--exclude-libs,libcudart_static.a)
   set_target_properties(${target} PROPERTIES
     CUDA_SEPARABLE_COMPILATION OFF
     CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${kernel_report};--compile")
