@@ -21,6 +21,8 @@ target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LO
 
 # Engines for three architectures are by far the largest part of a program: the programs share them.
 set(LOCKSTEP_TARGETS_LIBRARY SHARED)
+include(GNUInstallDirs)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 # What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
 # is printed once all are compiled.
