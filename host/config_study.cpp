@@ -25,17 +25,21 @@ const std::vector<std::string> run_keys = {"command",    "target",           "ta
                                            "iterations", "gradients",        "precision",       "se",
                                            "init",       "init_scale",       "paper_settings"};
 
-const std::vector<std::string> own_keys = {"label", "adaptation", "published"};
+const std::vector<std::string> own_keys = {"label", "adaptation", "published", "published_rmse"};
+
+/// What bench/plot understands; a key of the study that stands below [plot] by mistake is not among them.
+const std::vector<std::string> plot_keys = {"kind",   "panels", "title", "quantities",  "labels",
+                                            "groups", "split",  "cost",  "count_modes", "columns",
+                                            "dims",   "equal_aspect", "trace_draws"};
 
 bool contains(const std::vector<std::string>& list, const std::string& key) {
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
+bool finite(const Settings& number) { return number.is_number() && std::isfinite(number.get<double>()); }
+
 /// Quantity -> [mean, sd] as a paper printed them.
 void check_published(const Settings& published, const GivenOptions& given) {
-  const auto finite = [](const Settings& number) {
-    return number.is_number() && std::isfinite(number.get<double>());
-  };
   for (const auto& item : published.items()) {
     const Settings& pair = item.value();
     if (!pair.is_array() || pair.size() != 2 || !finite(pair[0]) || !finite(pair[1]) ||
@@ -44,6 +48,35 @@ void check_published(const Settings& published, const GivenOptions& given) {
           fmt::format("{}: {} is {} (a published value is [mean, sd] with sd >= 0). Give both numbers.",
                       given.name("published"), item.key(), shown(pair)));
   }
+}
+
+/// Quantity -> RMSE over the replicates as a paper printed it.
+void check_published_rmse(const Settings& published, const GivenOptions& given) {
+  for (const auto& item : published.items())
+    if (!finite(item.value()) || item.value().get<double>() < 0)
+      throw UserError(fmt::format("{}: {} is {} (an RMSE is one number, at least 0). Correct it.",
+                                  given.name("published_rmse"), item.key(), shown(item.value())));
+}
+
+/// Pictures come last: what they could not use is refused before anything runs.
+void check_plot(const Settings& plot, const TomlFile& file) {
+  for (const auto& item : plot.items()) {
+    const std::string name = file.name("/plot/" + item.key(), item.key());
+    if (contains(default_keys, item.key()) || contains({"name", "replicates", "seed", "description"}, item.key()))
+      throw UserError(fmt::format("{} stands below [plot] (there it would have no effect). Write it above [plot].",
+                                  name));
+    if (!contains(plot_keys, item.key()))
+      throw UserError(fmt::format("{} is unknown in [plot] (it would have no effect). {}", name,
+                                  near_or_known(item.key(), plot_keys, "keys")));
+  }
+  const auto is_text = [](const Settings& value) { return value.is_string(); };
+  if (plot.contains("kind") && !is_text(plot["kind"]))
+    throw UserError(fmt::format("{} is {} (it names one picture). Write kind = \"rmse\", or panels = [...].",
+                                file.name("/plot/kind", "kind"), shown(plot["kind"])));
+  if (plot.contains("panels") &&
+      !(plot["panels"].is_array() && std::all_of(plot["panels"].begin(), plot["panels"].end(), is_text)))
+    throw UserError(fmt::format("{} is {} (it lists pictures by name). Write panels = [\"rmse\"].",
+                                file.name("/plot/panels", "panels"), shown(plot["panels"])));
 }
 
 StudySetting read_setting(const TomlFile& file, const std::string& pointer, const GivenOptions& defaults,
@@ -79,6 +112,8 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
   setting.adaptation = reader.one_of("adaptation", setting.adaptation, {"replicate", "pooled"});
   setting.published = reader.object("published");
   check_published(setting.published, own);
+  setting.published_rmse = reader.object("published_rmse");
+  check_published_rmse(setting.published_rmse, own);
 
   const std::string where = file.name(pointer, fmt::format("setting '{}'", setting.label));
   setting.run.seed = seed;
@@ -115,6 +150,7 @@ Study load_study(const std::filesystem::path& path) {
   study.seed = reader.seed("seed", study.seed);
   study.quantities = reader.get("quantities", std::vector<std::string>{});
   study.plot = reader.object("plot");
+  check_plot(study.plot, file);
   if (study.name.empty()) reader.refuse("name", "the files of a study are known by it");
 
   GivenOptions defaults;

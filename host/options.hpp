@@ -48,6 +48,7 @@ struct StudySetting {
   RunOptions run;
   std::string adaptation = "replicate";       // or "pooled"
   nlohmann::json published = nlohmann::json::object();   // quantity -> [mean, sd]
+  nlohmann::json published_rmse = nlohmann::json::object();  // quantity -> RMSE, where a paper prints no more
 };
 
 struct Study {

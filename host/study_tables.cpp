@@ -33,7 +33,7 @@ std::string with_error(double value, double error) {
 /// Everything the tables need about one label.
 struct Setting {
   std::string label;
-  nlohmann::json published = nlohmann::json::object();
+  nlohmann::json published = nlohmann::json::object(), published_rmse = nlohmann::json::object();
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> samples;  // estimates and truths
   std::map<std::string, QuantityStatistics> statistics;
   std::map<int, double> gradients;  // by replicate
@@ -55,9 +55,10 @@ std::string truth_text(const Setting& setting, const std::string& quantity) {
 
 /// A published value, given as a number, [mean] or [mean, sd], both with the same number of decimals (JSON
 /// does not keep the zero of a printed 4.90). Empty for anything else.
-std::string published_text(const Setting& setting, const std::string& quantity) {
-  if (!setting.published.contains(quantity) || !setting.statistics.contains(quantity)) return "";
-  nlohmann::json value = setting.published[quantity];
+std::string published_text(const Setting& setting, const nlohmann::json& published,
+                           const std::string& quantity) {
+  if (!published.contains(quantity) || !setting.statistics.contains(quantity)) return "";
+  nlohmann::json value = published[quantity];
   if (!value.is_array()) value = nlohmann::json::array({value});
   std::vector<std::string> numbers;
   std::size_t decimals = 0;
@@ -108,7 +109,10 @@ std::vector<Column> quantity_columns(const std::string& quantity, const std::vec
     const auto found = line.setting->statistics.find(quantity);
     std::string first, rmse, z;
     if (line.kind == Kind::truth) first = truth_text(*line.setting, quantity);
-    if (line.kind == Kind::published) first = published_text(*line.setting, quantity);
+    if (line.kind == Kind::published) {
+      first = published_text(*line.setting, line.setting->published, quantity);
+      rmse = published_text(*line.setting, line.setting->published_rmse, quantity);
+    }
     if (line.kind == Kind::setting && found != line.setting->statistics.end()) {
       const QuantityStatistics& value = found->second;
       first = mean_text(value);
@@ -133,7 +137,10 @@ std::vector<Setting> collect(const Study& study, const std::vector<ResultRow>& r
     if (is_new) settings.emplace_back().label = label;
     return settings[position->second];
   };
-  for (const StudySetting& setting : study.settings) setting_of(setting.label).published = setting.published;
+  for (const StudySetting& setting : study.settings) {
+    setting_of(setting.label).published = setting.published;
+    setting_of(setting.label).published_rmse = setting.published_rmse;
+  }
   for (const ResultRow& row : rows) {
     Setting& setting = setting_of(row.label);
     setting.gradients.try_emplace(row.replicate, row.gradients);
@@ -166,7 +173,10 @@ std::vector<Line> lines_of(const std::vector<Setting>& settings, const std::vect
   for (const Setting& setting : settings) {
     lines.push_back({Kind::setting, &setting});
     if (!shared && any(setting, truth_text)) lines.push_back({Kind::truth, &setting});
-    if (any(setting, published_text)) lines.push_back({Kind::published, &setting});
+    const auto published = [](const Setting& s, const std::string& quantity) {
+      return published_text(s, s.published, quantity) + published_text(s, s.published_rmse, quantity);
+    };
+    if (any(setting, published)) lines.push_back({Kind::published, &setting});
   }
   return lines;
 }

@@ -70,14 +70,20 @@ def rmse(squares):
 
 
 def published_rmse(results, setting, label, quantities):
-    """sqrt(sd^2 + (mean - truth)^2) of the printed mean and sd, root mean square over the quantities.
+    """The printed RMSE, else sqrt(sd^2 + (mean - truth)^2) of the printed mean and sd; root mean square over
+    the quantities.
 
     None unless all of them were published and have a truth.
     """
     squares = []
     for quantity in quantities:
         truth = results.truth[label].get(quantity, math.nan)
-        if setting is None or quantity not in setting.published or not math.isfinite(truth):
+        if setting is None or not math.isfinite(truth):
+            return None
+        if quantity in setting.published_rmse:
+            squares.append(setting.published_rmse[quantity] ** 2)
+            continue
+        if quantity not in setting.published:
             return None
         mean, sd = setting.published[quantity]
         squares.append(sd**2 + (mean - truth) ** 2)

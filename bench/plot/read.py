@@ -35,6 +35,7 @@ class Setting:
     chains: int = 0  # pooled in one replicate; 0: unknown
     pseudo_samples: int = 0  # 0: not a pseudo-extended sampler
     published: dict = field(default_factory=dict)  # quantity -> (mean, sd)
+    published_rmse: dict = field(default_factory=dict)  # quantity -> RMSE
 
 
 @dataclass
@@ -137,12 +138,18 @@ def read_setting(table, path):
             raise PlotError(f"{path}: published \"{quantity}\" of \"{label}\" is not [mean, sd] (its RMSE "
                             f"needs both). Write \"{quantity}\" = [mean, sd].")
         published[quantity] = (float(pair[0]), float(pair[1]))
+    published_rmse = {}
+    for quantity, value in table.get("published_rmse", {}).items():
+        if type(value) not in (int, float) or not value >= 0:
+            raise PlotError(f"{path}: published_rmse \"{quantity}\" of \"{label}\" is {value!r} (an RMSE "
+                            "is one number, at least 0). Correct it.")
+        published_rmse[quantity] = float(value)
     sampler_settings = table.get("sampler_settings", {})
     return Setting(label=label, target=str(table.get("target", "")),
                    scenario=str(table.get("target_settings", {}).get("scenario", "")),
                    sampler=str(table.get("sampler", "")), chains=int(table.get("chains", 0)),
                    pseudo_samples=int(sampler_settings.get("pseudo_samples", pseudo_samples_in(label))),
-                   published=published)
+                   published=published, published_rmse=published_rmse)
 
 
 def read_study(path, results_dir):

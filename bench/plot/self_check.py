@@ -103,6 +103,9 @@ def check_numbers(folder):
     setting = read.Setting("a HMC", published={"mean[0]": (3.0, 4.0)})
     assert accuracy.published_rmse(results, setting, "a HMC", ["mean[0]"]) == 5.0
     assert accuracy.published_rmse(results, setting, "a HMC", ["mean[0]", "mean[1]"]) is None
+    setting.published_rmse["mean[1]"] = 12.0
+    both = accuracy.published_rmse(results, setting, "a HMC", ["mean[0]", "mean[1]"])
+    assert both == ((25 + 144) / 2) ** 0.5
     assert accuracy.quantities_with_truth(results, [], results.labels) == ["mean[0]", "mean[1]"]
     context = plot_study.Context(folder, read.Study("check", "", [], {"count_modes": True}, {}))
     panel = plot_study.KINDS["scatter"](context)

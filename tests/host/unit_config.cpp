@@ -292,7 +292,7 @@ sampler = "hmc"
 precision = "mixed"
 [plot]
 kind = "scatter"
-axes = { x = [0, 1] }
+groups = { a = "A" }
 )");
   EXPECT_EQ(study.name, "table1");
   EXPECT_EQ(study.title, "Means of a mixture");
@@ -301,7 +301,7 @@ axes = { x = [0, 1] }
   EXPECT_EQ(study.seed, 9u);
   EXPECT_EQ(study.quantities, (std::vector<std::string>{"mean[0]", "mean[1]"}));
   EXPECT_EQ(study.source, folder_ / "study.toml");
-  EXPECT_EQ(study.plot, (Settings{{"kind", "scatter"}, {"axes", {{"x", {0, 1}}}}}));
+  EXPECT_EQ(study.plot, (Settings{{"kind", "scatter"}, {"groups", {{"a", "A"}}}}));
   ASSERT_EQ(study.settings.size(), 3u);
   const StudySetting& a = study.settings[0];
   EXPECT_EQ(a.label, "a PE N=2");
