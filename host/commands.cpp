@@ -37,7 +37,9 @@ void list_targets(const std::string& name) {
     RunOptions run;
     run.target = name;
     const auto target = build_target(run);
-    fmt::print("  dimension    {}{}\n", target->dim(), info.settings.empty() ? "" : " by default");
+    const bool has_dim = std::any_of(info.settings.begin(), info.settings.end(),
+                                     [](const auto& setting) { return setting.first == "dim"; });
+    fmt::print("  dimension    {}{}\n", target->dim(), has_dim ? " by default" : "");
     for (const auto& q : target->quantities()) fmt::print("  also reports {}\n", q);
   } else {
     fmt::print("  data         {}\n", info.data);
@@ -133,7 +135,13 @@ int run_sample(const RunOptions& run) {
     throw UserError("lockstep sample has no checkpoints in this version (only studies resume). Leave out --checkpoint and "
                     "--resume; run.toml repeats a run");
   bool stopped = false;
-  const auto summary = sample(run, stopped);
+  nlohmann::ordered_json summary;
+  try {
+    summary = sample(run, stopped);
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
+    return 130;
+  }
   if (run.json) fmt::print("{}", summary_text(summary));
   else print_summary(summary);
   if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());

@@ -56,10 +56,13 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
     throw UserError("this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
                     "nvcc is installed");
 #endif
-  static bool said = false;  // once, however many settings a study has
-  if (run.device == "auto" && !c.cuda && !run.quiet && !std::exchange(said, true))
-    fmt::print(stderr, "no usable GPU: computing on the CPU\n");
   return c;
+}
+
+void say_device(const RunOptions& run, const RunContext& context) {
+  static bool said = false;  // once, however many settings a study has
+  if (run.device == "auto" && !context.cuda && !run.quiet && !std::exchange(said, true))
+    fmt::print(stderr, "no usable GPU: computing on the CPU\n");
 }
 
 std::string device_name([[maybe_unused]] const RunContext& context) {
@@ -109,11 +112,11 @@ double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::
 
 void check_memory(double bytes, bool quiet) {
   const double have = available_memory();
-  if (!quiet) fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
   if (bytes > 0.9 * have)
     throw UserError(fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
                                 "killed). Lower --chains, raise --thin, or leave out --draws",
                                 bytes / 1073741824, have / 1073741824));
+  if (!quiet) fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
 }
 
 }  // namespace lockstep

@@ -9,6 +9,9 @@ namespace lockstep {
 /// `auto` the CPU. `label` is the setting's, empty for a single run.
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
+/// Says on standard error, once, that `--device auto` found no GPU. For when nothing can be refused any more.
+void say_device(const RunOptions& run, const RunContext& context);
+
 /// The device a context computes on, for summaries: "cpu (AVX-512, 2 threads)" or the GPU's name.
 std::string device_name(const RunContext& context);
 

@@ -10,7 +10,9 @@
 #include "host/diagnostics.hpp"
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
+#include "host/interrupt.hpp"
 #include "host/run_context.hpp"
+#include "host/starts.hpp"
 #include "host/target_input.hpp"
 
 namespace lockstep {
@@ -108,18 +110,29 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
   return o;
 }
 
+std::function<void(const std::string&, double)> interruptible(std::function<void(const std::string&, double)> show) {
+  return [show = std::move(show)](const std::string& stage, double share) {
+    if (stage != "sampling" && interrupted()) throw Interrupted();
+    show(stage, share);
+  };
+}
+
 Json sample(const RunOptions& run, bool& was_interrupted) {
   const auto start = std::chrono::steady_clock::now();
-  if (!run.out.empty()) ensure_writable_folder(run.out);
   const auto target = build_target(run);
   const int d = target->dim();
   const SamplerConfig config = sampler_config(run, d, target->tails());
+  read_starts(run.init, d);  // complains before anything is written or said
   RunContext context = make_context(run, *target, "");
-  context.progress = progress_printer(run.quiet, run.target);
+  context.progress = interruptible(progress_printer(run.quiet, run.target));
   ChainRunOptions options = chain_run_options(run, {0});
   options.covariance = d <= 64;
   const std::int64_t kept = run.draws ? run.iterations / run.thin + 1 : 0;
-  check_memory(planned_bytes(config.model, d, std::max(run.chains, config.warmup_chains), kept), run.quiet);
+  const double bytes = planned_bytes(config.model, d, std::max(run.chains, config.warmup_chains), kept);
+  check_memory(bytes, true);
+  if (!run.out.empty()) ensure_writable_folder(run.out);
+  say_device(run, context);
+  check_memory(bytes, run.quiet);
 
   const ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;

@@ -12,7 +12,11 @@ std::vector<std::string> failed_gates(const Estimates& estimates, int dim);
 /// How a RunOptions becomes what run_chains takes.
 ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
 
-/// `lockstep sample`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError.
+/// `show`, which also throws Interrupted when the user wants to stop and nothing has been recorded yet.
+std::function<void(const std::string&, double)> interruptible(std::function<void(const std::string&, double)> show);
+
+/// `lockstep sample`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError, and
+/// Interrupted.
 nlohmann::ordered_json sample(const RunOptions& run, bool& interrupted);
 
 }  // namespace lockstep

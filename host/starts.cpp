@@ -31,6 +31,16 @@ Eigen::MatrixXd particle_covariance(const ScoutResult& found, std::size_t unit) 
 
 }  // namespace
 
+std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
+  std::vector<Eigen::VectorXd> rows;
+  double half_width;
+  if (init == "scout" || is_uniform(init, half_width)) return rows;
+  const DataReader data(load_json_file(resolve_data_path(init, {})), "starts (" + init + ")");
+  const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
+  for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
+  return rows;
+}
+
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
                            const ScoutResult& found, const std::vector<int>& superchain) {
@@ -38,12 +48,7 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
   std::vector<double> x(std::size_t(engine.rows()) * chains);
   double half_width = 0;
   const bool uniform = is_uniform(options.init, half_width);
-  std::vector<Eigen::VectorXd> rows;
-  if (!uniform && options.init != "scout") {
-    const DataReader data(load_json_file(resolve_data_path(options.init, {})), "starts (" + options.init + ")");
-    const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
-    for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
-  }
+  const std::vector<Eigen::VectorXd> rows = read_starts(options.init, dim);
   for (int c = 0; c < chains; ++c) {
     const int u = c / per;
     const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};

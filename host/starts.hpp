@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <Eigen/Core>
+
 #include "host/chain_run.hpp"
 
 namespace lockstep {
 
 inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
+
+/// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless they are
+/// finite points of `dim` coordinates.
+std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
 /// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the rows of `x` in a file. Chains
 /// of one superchain start at one point (their momenta differ).

@@ -10,8 +10,10 @@
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/files.hpp"
+#include "host/interrupt.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
+#include "host/starts.hpp"
 #include "host/study_files.hpp"
 #include "host/study_pictures.hpp"
 #include "host/study_report.hpp"
@@ -41,6 +43,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
     Prepared p;
     p.target = build_target(s.run, folder);
     p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
+    read_starts(s.run.init, p.target->dim());
     return p;
   } catch (const UserError& e) {
     throw UserError("setting \"" + s.label + "\": " + e.what());
@@ -70,7 +73,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   run.device = command.device;
   run.quiet = command.quiet;
   RunContext context = make_context(run, *p.target, s.label);
-  context.progress = progress_printer(command.quiet, s.label);
+  context.progress = interruptible(progress_printer(command.quiet, s.label));
   std::vector<std::uint32_t> units(replicates);
   std::iota(units.begin(), units.end(), 0u);
   ChainRunOptions options = chain_run_options(run, units);
@@ -79,7 +82,13 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   check_memory(planned_bytes(p.config.model, p.target->dim(),
                              std::int64_t(replicates) * std::max(run.chains, p.config.warmup_chains), 0),
                true);
-  const ChainRunResult r = run_chains(context, p.config, options);
+  say_device(run, context);
+  ChainRunResult r;
+  try {
+    r = run_chains(context, p.config, options);
+  } catch (const Interrupted&) {
+    return std::nullopt;
+  }
   if (r.interrupted) return std::nullopt;
   StudyPart part;
   part.fingerprint = fingerprint(s, replicates);
