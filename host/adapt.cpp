@@ -51,6 +51,7 @@ class Tuner {
 void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen, const std::vector<double>& x) {
   const int units = int(frozen.step_size.size());
   std::vector<int> direction(units, 0);
+  std::vector<bool> settled(units, false);
   for (int trial = 0; trial < 40; ++trial) {
     set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
     engine.set_position(x);
@@ -67,10 +68,10 @@ void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
     for (int u = 0; u < units; ++u) {
       const int way = acceptance[u] > 0.5 ? 1 : -1;
       if (direction[u] == 0) direction[u] = way;
-      if (direction[u] == way) {
-        frozen.step_size[u] *= way > 0 ? 2 : 0.5;
-        changed = true;
-      }
+      if (direction[u] != way) settled[u] = true;  // for good: further trials are for others
+      if (settled[u]) continue;
+      frozen.step_size[u] *= way > 0 ? 2 : 0.5;
+      changed = true;
     }
     if (!changed) break;
   }
