@@ -60,7 +60,8 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
     const auto stats = engine->take_stats();
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     double gradients = 0;
-    for (int c = 0; c < engine->chains(); ++c) gradients += stats[std::size_t(stat_gradients) * engine->chains() + c];
+    for (int c = 0; c < engine->chains(); ++c)
+      gradients += stats[std::size_t(stat_gradients) * engine->chains() + c];
     if (repeat > 0) best = std::max(best, gradients / wall);
     length = std::clamp(length * seconds / 5 / wall, 16.0, 1e6);
   }
@@ -72,9 +73,12 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
 }
 
 int bench(int argc, char** argv) {
-  CLI::App app("Throughput of the whole sampler (random numbers, leapfrog, acceptance, accumulation): target gradients\n"
-               "per second, and the fraction of the measured fused-multiply-add peak that the gradients alone make up.",
-               "lockstep-bench");
+  CLI::App app(
+      "Throughput of the whole sampler (random numbers, leapfrog, acceptance, accumulation): target "
+      "gradients\n"
+      "per second, and the fraction of the measured fused-multiply-add peak that the gradients alone make "
+      "up.",
+      "lockstep-bench");
   RunOptions run;
   run.target = "mixture20";
   run.chains = 1024;
@@ -100,30 +104,39 @@ int bench(int argc, char** argv) {
     throw UserError(std::string(e.what()) + " (lockstep-bench cannot start). See lockstep-bench --help");
   }
   if (dim > 0) run.target_settings["dim"] = dim;
-  if (run.sampler == "pe") run.sampler_settings["pseudo_samples"] = samples;
-  else run.sampler_settings["trajectory_time"] = 1.0;
+  if (run.sampler == "pe")
+    run.sampler_settings["pseudo_samples"] = samples;
+  else
+    run.sampler_settings["trajectory_time"] = 1.0;
   const auto target = build_target(run);
   const RunContext context = make_context(run, *target, "bench");
   std::vector<int> threads;
-  if (run.threads > 0) threads = {run.threads};
-  else if (context.cuda) threads = {hardware_threads()};
+  if (run.threads > 0)
+    threads = {run.threads};
+  else if (context.cuda)
+    threads = {hardware_threads()};
   else
-    for (int t = 1; t <= hardware_threads(); t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
+    for (int t = 1; t <= hardware_threads();
+         t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
       threads.push_back(t);
-  nlohmann::ordered_json out = {{"target", run.target}, {"dim", target->dim()}, {"sampler", run.sampler},
-                                {"pseudo_samples", run.sampler == "pe" ? samples : 1}, {"chains", run.chains},
-                                {"precision", run.precision}, {"device", device_name(context)},
-                                {"instruction_set", cpu_isa()}, {"compiler", __VERSION__},
-                                {"operations_per_gradient", target->operations_per_gradient()}};
-  fmt::print("{} ({} dimensions), {}, {} chains, {}, {}; {:.0f} operations per gradient\n", run.target, target->dim(),
-             run.sampler, run.chains, run.precision, device_name(context), target->operations_per_gradient());
+  nlohmann::ordered_json out = {
+      {"target", run.target},           {"dim", target->dim()},
+      {"sampler", run.sampler},         {"pseudo_samples", run.sampler == "pe" ? samples : 1},
+      {"chains", run.chains},           {"precision", run.precision},
+      {"device", device_name(context)}, {"instruction_set", cpu_isa()},
+      {"compiler", __VERSION__},        {"operations_per_gradient", target->operations_per_gradient()}};
+  fmt::print("{} ({} dimensions), {}, {} chains, {}, {}; {:.0f} operations per gradient\n", run.target,
+             target->dim(), run.sampler, run.chains, run.precision, device_name(context),
+             target->operations_per_gradient());
   fmt::print("{:>8} {:>14} {:>18} {:>10}\n", "threads", "gradients/s", "fraction of peak", "scaling");
   double first = 0;
   for (int t : threads) {
     const Figures f = measure(run, *target, t, seconds);
     if (first == 0) first = f.gradients_per_s / t;
-    fmt::print("{:>8} {:>14.3e} {:>18.3f} {:>10.2f}\n", f.threads, f.gradients_per_s, f.fraction, f.gradients_per_s / first / threads[0]);
-    out["runs"].push_back({{"threads", t}, {"gradients_per_s", f.gradients_per_s}, {"fraction_of_peak", f.fraction}});
+    fmt::print("{:>8} {:>14.3e} {:>18.3f} {:>10.2f}\n", f.threads, f.gradients_per_s, f.fraction,
+               f.gradients_per_s / first / threads[0]);
+    out["runs"].push_back(
+        {{"threads", t}, {"gradients_per_s", f.gradients_per_s}, {"fraction_of_peak", f.fraction}});
   }
   if (!json.empty()) write_atomically(json, out.dump(2) + "\n");
   return 0;

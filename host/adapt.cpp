@@ -26,7 +26,8 @@ class Tuner {
         frozen_.step_size[u] = averaging_[u].step_size();
       }
       if (learn_time) chees_[u].update(chees[u]);
-      if (config_.trajectory_time == 0) frozen_.trajectory_time[u] = chees_[u].trajectory_time(frozen_.step_size[u]);
+      if (config_.trajectory_time == 0)
+        frozen_.trajectory_time[u] = chees_[u].trajectory_time(frozen_.step_size[u]);
     }
   }
   void restart() {
@@ -47,8 +48,10 @@ class Tuner {
   std::vector<Chees> chees_;
 };
 
-/// The doubling rule at acceptance 1/2 (Hoffman & Gelman 2014, algorithm 4), all units at once, one step each.
-void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen, const std::vector<double>& x) {
+/// The doubling rule at acceptance 1/2 (Hoffman & Gelman 2014, algorithm 4), all units at once, one step
+/// each.
+void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
+                      const std::vector<double>& x) {
   const int units = int(frozen.step_size.size());
   std::vector<int> direction(units, 0);
   std::vector<bool> settled(units, false);
@@ -89,7 +92,8 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   set_axis(engine, layout.scale(), frozen.scale, d);
-  std::vector<double> inv(std::size_t(units) * d, 0.0), mean(std::size_t(units) * d, 0.0), log_norm(units, 0.0);
+  std::vector<double> inv(std::size_t(units) * d, 0.0), mean(std::size_t(units) * d, 0.0),
+      log_norm(units, 0.0);
   for (int u = 0; u < units && !frozen.base_sd.empty(); ++u)
     for (int i = 0; i < d; ++i) {
       const double sd = frozen.base_sd[u * d + i];
@@ -149,7 +153,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   }
   const int triangle = d * (d + 1) / 2;
   const bool may_be_full = bridge && config.base_sd.empty() && !std::isfinite(config.model.box) && d > 1;
-  if (may_be_full && (config.base_covariance == "full" || (config.base_covariance == "auto" && d <= 64 && correlated(found)))) {
+  if (may_be_full && (config.base_covariance == "full" ||
+                      (config.base_covariance == "auto" && d <= 64 && correlated(found)))) {
     set_full_base(found, config, f);
   } else if (config.model.dense_metric) {
     f.factor.assign(std::size_t(num_units) * triangle, 0.0);
@@ -181,13 +186,14 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   engine->initialize();
 
   // Iterations are traded for chains, but not below 200.
-  const std::int64_t iterations =
-      std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200), options.warmup * options.chains / per);
+  const std::int64_t iterations = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
+                                                         options.warmup * options.chains / per);
   Tuner tuner(config, f);
   Window window(num_units, d);
   std::vector<double> centre(std::size_t(num_units) * d, 0.0);
   // The metric is learned from warm-up where no scout has seen the whole target.
-  const bool learn_metric = config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
+  const bool learn_metric =
+      config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
   std::int64_t next_metric = std::min<std::int64_t>(iterations / 4, 75);
   for (std::int64_t t = 0; t < iterations; ++t) {
     set_per_unit(*engine, ParameterLayout::step_size, f.step_size);
@@ -198,7 +204,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     launch.end = launch.begin + 1;
     launch.num_leapfrog = config.num_leapfrog;
     launch.jitter = config.jitter;
-    launch.chees = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 && config.num_leapfrog == 0;
+    launch.chees = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 &&
+                   config.num_leapfrog == 0;
     engine->advance(launch);
     const auto stats = engine->take_stats();
     const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
@@ -206,8 +213,10 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     if (config.adapt) {
       tuner.update(config.harmonic ? harmonic_acceptance(stats, engine->chains(), num_units)
                                    : unit_means(stats, stat_acceptance, engine->chains(), num_units),
-                   unit_means(stats, stat_chees, engine->chains(), num_units), launch.chees && t >= iterations / 10);
-      if (learn_metric || launch.chees) window.add(engine->position(), engine->chains(), engine->samples(), config.model.dense_metric);
+                   unit_means(stats, stat_chees, engine->chains(), num_units),
+                   launch.chees && t >= iterations / 10);
+      if (learn_metric || launch.chees)
+        window.add(engine->position(), engine->chains(), engine->samples(), config.model.dense_metric);
       if (launch.chees && t % 10 == 9) {
         for (int u = 0; u < num_units; ++u)
           for (int i = 0; i < d; ++i) centre[u * d + i] = window.mean(u, i);
@@ -233,7 +242,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   }
   if (config.adapt) tuner.freeze();
 
-  // Hand the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the batch.
+  // Hand the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the
+  // batch.
   const auto end = engine->position();
   const int rows = engine->rows(), total = int(options.units.size()) * options.chains;
   positions.resize(std::size_t(rows) * total);
@@ -250,8 +260,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
       for (std::size_t u = 0; u < options.units.size(); ++u) v.insert(v.end(), one.begin(), one.end());
     };
     spread(f.base_precision, triangle);
-    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.base_log_det, &f.scout_gradients, &f.warmup_gradients,
-                    &f.scout_log_z, &f.scout_log_z_se})
+    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.base_log_det, &f.scout_gradients,
+                    &f.warmup_gradients, &f.scout_log_z, &f.scout_log_z_se})
       spread(*v, 1);
     for (auto* v : {&f.scale, &f.base_mean, &f.base_sd}) spread(*v, d);
     spread(f.factor, triangle);

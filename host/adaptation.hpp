@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-/// Dual averaging of the log step size (Nesterov 2009; Hoffman & Gelman 2014, section 3.2, whose constants these are).
+/// Dual averaging of the log step size (Nesterov 2009; Hoffman & Gelman 2014, section 3.2, whose constants
+/// these are).
 class DualAveraging {
  public:
   explicit DualAveraging(double step_size = 1, double target = 0.8) { restart(step_size, target); }
@@ -40,7 +41,8 @@ class DualAveraging {
 /// (Hoffman, Radul & Sountsov 2021). The kernel supplies its gradient, weighted by acceptance, per iteration.
 class Chees {
  public:
-  explicit Chees(double trajectory_time = 1) : log_time_(std::log(trajectory_time)), log_average_(log_time_) {}
+  explicit Chees(double trajectory_time = 1)
+      : log_time_(std::log(trajectory_time)), log_average_(log_time_) {}
 
   void update(double gradient) {
     ++count_;

@@ -18,34 +18,37 @@ constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
 /// Gradients of each iteration of a unit, by the very function the kernel uses.
 template <class R>
-double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, double step_size, double time, int samples) {
+double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, double step_size, double time,
+                           int samples) {
   R par[2] = {static_cast<R>(step_size), static_cast<R>(time)}, jitter;
   return double(num_steps<R>(spec, iteration, Rows<R>{par, 1}, jitter)) * samples;
 }
 
 /// The first number of iterations whose gradients reach the budget.
-std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f, std::size_t unit,
-                            int samples, int chains, double budget) {
+std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f,
+                            std::size_t unit, int samples, int chains, double budget) {
   double spent = 0;
   std::int64_t t = 0;
   while (spent < budget && t < (std::int64_t(1) << 30)) {
-    spent += chains * (context.precision == Precision::full
-                           ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples)
-                           : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples));
+    spent += chains *
+             (context.precision == Precision::full
+                  ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples)
+                  : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples));
     ++t;
   }
   return t;
 }
 
-/// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches depend
-/// on nothing but the number of iterations.
+/// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
+/// depend on nothing but the number of iterations.
 class Batches {
  public:
   Batches(int chains, const MomentLayout& layout) : chains_(chains), layout_(layout) {
     most_ = std::clamp<std::int64_t>(8192 / chains, 8, kMostBatches);
     sums_.resize(chains);
   }
-  /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its length.
+  /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its
+  /// length.
   void add(const std::vector<double>& moments, int first, int total, std::int64_t iterations) {
     if (open_ == 0)
       for (auto& s : sums_) s.resize(s.size() + layout_.rows(), 0.0);
@@ -85,8 +88,8 @@ class Batches {
   std::vector<std::vector<double>> sums_;  // [chain][batch * row]
 };
 
-/// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do not stop
-/// for breath every 64 iterations.
+/// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do
+/// not stop for breath every 64 iterations.
 std::int64_t launch_length(std::int64_t t) {
   std::int64_t length = kChunk;
   while (t >= kMostBatches * length) length *= 2;
@@ -103,9 +106,10 @@ bool gives_evidence(const SamplerConfig& c) {
          c.model.low == 0 && c.model.high == 1;
 }
 
-/// Adds the present pairs of one unit: the chains' states at chunk boundaries are enough, neighbours being correlated.
-void add_evidence(PseudoExtendedEvidence& e, const std::vector<double>& cache, const Engine& engine, int first, int chains,
-                  int samples, double share) {
+/// Adds the present pairs of one unit: the chains' states at chunk boundaries are enough, neighbours being
+/// correlated.
+void add_evidence(PseudoExtendedEvidence& e, const std::vector<double>& cache, const Engine& engine,
+                  int first, int chains, int samples, double share) {
   const int total = engine.chains();
   for (int c = 0; c < chains; ++c) {
     // Whole chains as blocks where there are enough, else stretches of them.
@@ -154,7 +158,8 @@ void to_chain_major(std::vector<T>& v, int draws, int chains) {
 
 }  // namespace
 
-ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options) {
+ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
+                          const ChainRunOptions& options) {
   ChainRunResult result;
   auto clock = std::chrono::steady_clock::now();
   std::vector<double> positions;
@@ -185,7 +190,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   std::vector<std::int64_t> last(num_units, options.iterations);
   if (options.gradients > 0)
     for (std::size_t u = 0; u < num_units; ++u)
-      last[u] = iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains, options.gradients);
+      last[u] = iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains,
+                               options.gradients);
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
   clock = std::chrono::steady_clock::now();
@@ -201,13 +207,15 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     std::int64_t next = std::min(end, (t / length + 1) * length);
     for (std::int64_t e : last)
       if (e > t) next = std::min(next, e);
-    if (options.draws) next = t % options.thin == 0 ? t + 1 : std::min(next, (t / options.thin + 1) * options.thin);
+    if (options.draws)
+      next = t % options.thin == 0 ? t + 1 : std::min(next, (t / options.thin + 1) * options.thin);
     launch.begin = std::uint32_t(t);
     launch.end = std::uint32_t(next);
     launch.thin = int(next - t);  // at most one draw a launch, its first
     engine->advance(launch);
     result.interrupted = interrupted();
-    // Sums run on over launches that were cut short for somebody else's sake, so that not one bit depends on company.
+    // Sums run on over launches that were cut short for somebody else's sake, so that not one bit depends on
+    // company.
     const bool boundary = next % length == 0 || next == end || result.interrupted;
     if (boundary || std::find(last.begin(), last.end(), next) != last.end()) {
       const auto moments = engine->moments(boundary), launch_stats = engine->stats(boundary);
@@ -226,8 +234,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
       const auto cache = engine->cache();
       for (std::size_t u = 0; u < num_units; ++u)
         if (next <= last[u])
-          add_evidence(evidence[u], cache, *engine, int(u) * options.chains, options.chains, engine->samples(),
-                       double(next - length) / last[u]);
+          add_evidence(evidence[u], cache, *engine, int(u) * options.chains, options.chains,
+                       engine->samples(), double(next - length) / last[u]);
     }
     t = next;
     context.progress("sampling", double(t) / end);
@@ -235,7 +243,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     if (options.se > 0 && boundary && t % (4 * kChunk) == 0) {
       const auto now = estimate(batches[0].take(stats[0]));
       double worst = 0;
-      for (int i = 0; i < engine->dim(); ++i) worst = std::max(worst, now.mean_se[i] / std::sqrt(now.variance(i)));
+      for (int i = 0; i < engine->dim(); ++i)
+        worst = std::max(worst, now.mean_se[i] / std::sqrt(now.variance(i)));
       if (worst < options.se) break;
     }
   }
@@ -250,8 +259,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   to_chain_major(d.x, d.draws, chains);
   for (auto* v : {&d.log_density, &d.acceptance, &d.steps}) to_chain_major(*v, d.draws, chains);
   for (auto* v : {&d.weighted_x, &d.log_weight, &d.beta}) to_chain_major(*v, d.draws, chains);
-  for (double& u : d.beta)
-    u = config.model.low + (config.model.high - config.model.low) / (1 + std::exp(-u));
+  for (double& u : d.beta) u = config.model.low + (config.model.high - config.model.low) / (1 + std::exp(-u));
   return result;
 }
 

@@ -8,26 +8,27 @@ namespace lockstep {
 
 /// What adaptation settled for each unit, frozen before the first recorded iteration.
 struct Frozen {
-  ModelSpec model;                                  // the sampler's, with a full base and metric where they are asked for
-  std::vector<double> step_size, trajectory_time;   // [unit]
-  std::vector<double> scale;                        // [unit][axis]: square root of the inverse mass
-  std::vector<double> factor;                       // [unit][triangle]: Cholesky factor, dense metric only
-  std::vector<double> base_mean, base_sd;           // [unit][axis]; empty without a base
-  std::vector<double> base_precision, base_log_det; // [unit][triangle], [unit]: full base only
-  std::vector<double> log_zeta;                     // [unit]
+  ModelSpec model;  // the sampler's, with a full base and metric where they are asked for
+  std::vector<double> step_size, trajectory_time;    // [unit]
+  std::vector<double> scale;                         // [unit][axis]: square root of the inverse mass
+  std::vector<double> factor;                        // [unit][triangle]: Cholesky factor, dense metric only
+  std::vector<double> base_mean, base_sd;            // [unit][axis]; empty without a base
+  std::vector<double> base_precision, base_log_det;  // [unit][triangle], [unit]: full base only
+  std::vector<double> log_zeta;                      // [unit]
   std::vector<double> scout_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
 };
 
-/// Sums of one unit's recorded iterations: [chain][batch][MomentLayout row], batches of equal length but the last.
+/// Sums of one unit's recorded iterations: [chain][batch][MomentLayout row], batches of equal length but the
+/// last.
 struct UnitMoments {
   MomentLayout layout;
   int chains = 0, batches = 0;
-  std::int64_t iterations = 0;                      // per chain
+  std::int64_t iterations = 0;  // per chain
   std::int64_t batch_length = 0;
   std::vector<double> sums;
-  std::vector<double> stats;                        // [StatRow], summed over chains
-  std::vector<int> superchain;                      // of each chain: chains with one starting point
+  std::vector<double> stats;    // [StatRow], summed over chains
+  std::vector<int> superchain;  // of each chain: chains with one starting point
   const double* batch(int chain, int b) const {
     return sums.data() + (std::size_t(chain) * batches + b) * layout.rows();
   }
@@ -42,13 +43,13 @@ struct StoredDraws {
 
 struct ChainRunOptions {
   std::vector<std::uint32_t> units;
-  int chains = 1;                                   // per unit
+  int chains = 1;  // per unit
   std::int64_t warmup = 1000, iterations = 1000;
-  double gradients = 0;                             // per unit; 0: none
+  double gradients = 0;  // per unit; 0: none
   double se = 0;
   std::string init = "scout";
   double init_scale = 10;
-  bool pooled = false;                              // one adaptation for all units
+  bool pooled = false;  // one adaptation for all units
   bool covariance = false;
   bool draws = false;
   int thin = 1;
@@ -57,14 +58,15 @@ struct ChainRunOptions {
 struct ChainRunResult {
   Frozen frozen;
   std::vector<UnitMoments> units;
-  std::vector<LogZ> log_z;                          // [unit], where the sampler gives it (bridge on [0, 1])
-  StoredDraws draws;                                // of all chains, where asked for
+  std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
+  StoredDraws draws;        // of all chains, where asked for
   double warmup_seconds = 0, sampling_seconds = 0;
   bool interrupted = false;
 };
 
 /// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step.
-ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
+ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
+                          const ChainRunOptions& options);
 
 /// Warm-up alone; `positions` receives [row][unit * chains].
 Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,

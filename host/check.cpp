@@ -19,7 +19,8 @@ std::vector<double> points(const TargetInstance& target, double scale, int count
   std::vector<double> x(std::size_t(count) * d);
   ExactDraw random(20260101);
   for (int p = 0; p < count; ++p) {
-    if (target.can_draw()) target.draw(random, x.data() + std::size_t(p) * d);
+    if (target.can_draw())
+      target.draw(random, x.data() + std::size_t(p) * d);
     else
       for (int i = 0; i < d; ++i) x[p * d + i] = scale * random.normal();
   }
@@ -54,7 +55,8 @@ bool check_gradient(const TargetInstance& target, const std::vector<double>& x) 
       worst = larger(worst, std::abs((up - down) / (2 * h) - g[i]) / size);
     }
   }
-  return report("gradient", worst < 1e-4, fmt::format("largest relative difference from central differences {:.1e}", worst));
+  return report("gradient", worst < 1e-4,
+                fmt::format("largest relative difference from central differences {:.1e}", worst));
 }
 
 /// Log density and gradient of the batch engine against the scalar reference.
@@ -90,13 +92,15 @@ bool check_lanes(const TargetInstance& target, const RunContext& context, const 
       worst = larger(worst, std::abs(gradient[std::size_t(i) * kPoints + p] - g[i]) / size);
   }
   const double limit = context.precision == Precision::full ? 1e-10 : 2e-4;
-  return report("lanes", worst < limit, fmt::format("{}: largest relative difference from the scalar reference {:.1e}",
-                                                    device_name(context), worst));
+  return report("lanes", worst < limit,
+                fmt::format("{}: largest relative difference from the scalar reference {:.1e}",
+                            device_name(context), worst));
 }
 
 /// Exact draws, 20 HMC transitions: means and second moments must not move by more than 4.5 standard errors.
 bool check_invariance(const TargetInstance& target, const RunContext& context) {
-  if (!target.can_draw()) return report("invariance", true, "skipped: the target has no exact draws to start from");
+  if (!target.can_draw())
+    return report("invariance", true, "skipped: the target has no exact draws to start from");
   const int d = target.dim(), chains = 8192;
   const auto x = points(target, 1, chains);
   EngineSpec spec;
@@ -133,9 +137,11 @@ bool check_invariance(const TargetInstance& target, const RunContext& context) {
       if (square > 0) worst = larger(worst, std::abs(sum) / std::sqrt(square));
     }
   const double limit = std::sqrt(2 * std::log(2 * d / 1e-4));  // family-wise false alarm below 1e-4
-  return report("invariance", worst < limit && acceptance > 0.01,
-                fmt::format("20 HMC transitions from {} exact draws: largest |z| {:.2f} (limit {:.2f}), acceptance {:.2f}",
-                            chains, worst, limit, acceptance));
+  return report(
+      "invariance", worst < limit && acceptance > 0.01,
+      fmt::format(
+          "20 HMC transitions from {} exact draws: largest |z| {:.2f} (limit {:.2f}), acceptance {:.2f}",
+          chains, worst, limit, acceptance));
 }
 
 }  // namespace

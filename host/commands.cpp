@@ -21,13 +21,15 @@
 namespace lockstep {
 namespace {
 
-void print_settings(const std::vector<std::pair<std::string, std::string>>& settings, const std::string& scope) {
+void print_settings(const std::vector<std::pair<std::string, std::string>>& settings,
+                    const std::string& scope) {
   for (const auto& [key, meaning] : settings) fmt::print("    --set {}.{:<20} {}\n", scope, key, meaning);
 }
 
 void list_targets(const std::string& name) {
   if (name.empty()) {
-    for (const auto& entry : target_registry()) fmt::print("{:<12} {}\n", entry.info().name, entry.info().summary);
+    for (const auto& entry : target_registry())
+      fmt::print("{:<12} {}\n", entry.info().name, entry.info().summary);
     fmt::print("\nMore on one: lockstep targets NAME\n");
     return;
   }
@@ -58,7 +60,8 @@ void list_samplers(const std::string& name) {
     fmt::print("{}: {}\n  {}\n  source       {}\n  settings\n", s.name, s.summary, s.formula, s.source);
     print_settings(s.settings, "sampler");
   }
-  if (name.empty()) fmt::print("\nMore on one: lockstep samplers NAME\n");
+  if (name.empty())
+    fmt::print("\nMore on one: lockstep samplers NAME\n");
   else if (std::find(names.begin(), names.end(), name) == names.end())
     throw UserError("there is no sampler " + name + ". " + near_or_known(name, names, "samplers"));
 }
@@ -68,14 +71,15 @@ void list_devices(bool measure) {
              cpu_register_floats());
   if (measure) {
     for (int threads : {1, hardware_threads()})
-      fmt::print("      {} thread{}: {:.1f} GFLOP/s single, {:.1f} GFLOP/s double (fused multiply-adds, 2 each)\n", threads,
-                 threads > 1 ? "s" : "", fma_peak_gflops(false, threads), fma_peak_gflops(true, threads));
+      fmt::print(
+          "      {} thread{}: {:.1f} GFLOP/s single, {:.1f} GFLOP/s double (fused multiply-adds, 2 each)\n",
+          threads, threads > 1 ? "s" : "", fma_peak_gflops(false, threads), fma_peak_gflops(true, threads));
   }
 #ifdef LOCKSTEP_CUDA
   std::string why_not;
   if (const auto device = find_cuda_device(&why_not)) {
-    fmt::print("cuda  {}, sm_{}{}, {} multiprocessors, {:.1f} GiB\n", device->name, device->major, device->minor,
-               device->multiprocessors, double(device->memory) / 1073741824);
+    fmt::print("cuda  {}, sm_{}{}, {} multiprocessors, {:.1f} GiB\n", device->name, device->major,
+               device->minor, device->multiprocessors, double(device->memory) / 1073741824);
     if (measure)
       fmt::print("      {:.0f} GFLOP/s single (fused multiply-adds, 2 each), copies at {:.0f} GB/s\n",
                  measure_fma_peak() * 1e-9, measure_copy_bandwidth() * 1e-9);
@@ -101,28 +105,38 @@ void print_summary(const nlohmann::ordered_json& s) {
   const auto at = [](const nlohmann::ordered_json& j, const char* key, int i) {
     return j.contains(key) ? j[key][i].get<double>() : NAN;
   };
-  const auto at_key = [](const nlohmann::ordered_json& j, const char* key) { return j.contains(key) ? j[key].get<double>() : NAN; };
+  const auto at_key = [](const nlohmann::ordered_json& j, const char* key) {
+    return j.contains(key) ? j[key].get<double>() : NAN;
+  };
   fmt::print("{:<24} {:>26} {:>14}\n", "", "estimate", "truth");
   const auto line = [&](const std::string& name, double value, double se, double true_value) {
-    fmt::print("{:<24} {:>26} {:>14}\n", name, with_error(value, se), std::isnan(true_value) ? "" : fmt::format("{:.6g}", true_value));
+    fmt::print("{:<24} {:>26} {:>14}\n", name, with_error(value, se),
+               std::isnan(true_value) ? "" : fmt::format("{:.6g}", true_value));
   };
   const int shown = std::min(dim, 10);
-  for (int i = 0; i < shown; ++i) line(fmt::format("mean[{}]", i), at(e, "mean", i), at(e, "mean_se", i), at(truth, "mean", i));
   for (int i = 0; i < shown; ++i)
-    line(fmt::format("second_moment[{}]", i), at(e, "second_moment", i), at(e, "second_moment_se", i), at(truth, "second_moment", i));
+    line(fmt::format("mean[{}]", i), at(e, "mean", i), at(e, "mean_se", i), at(truth, "mean", i));
+  for (int i = 0; i < shown; ++i)
+    line(fmt::format("second_moment[{}]", i), at(e, "second_moment", i), at(e, "second_moment_se", i),
+         at(truth, "second_moment", i));
   if (shown < dim) fmt::print("... and {} more axes (--json shows all)\n", dim - shown);
   if (e.contains("quantities"))
     for (const auto& [name, value] : e["quantities"].items()) {
-      const double known = truth.contains("quantities") && truth["quantities"].contains(name) ? truth["quantities"][name].get<double>() : NAN;
+      const double known = truth.contains("quantities") && truth["quantities"].contains(name)
+                               ? truth["quantities"][name].get<double>()
+                               : NAN;
       line(name, value, e["quantities_se"].value(name, NAN), known);
     }
-  if (s.contains("log_z")) line("log_z", at_key(s["log_z"], "estimate"), at_key(s["log_z"], "se"), at_key(truth, "log_z"));
+  if (s.contains("log_z"))
+    line("log_z", at_key(s["log_z"], "estimate"), at_key(s["log_z"], "se"), at_key(truth, "log_z"));
   const auto& d = s["diagnostics"];
-  fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n", s["chains"].get<int>(),
-             s["iterations"].get<std::int64_t>(), s["cost"]["gradients"].get<double>(), s["cost"]["sampling_s"].get<double>(),
+  fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n",
+             s["chains"].get<int>(), s["iterations"].get<std::int64_t>(),
+             s["cost"]["gradients"].get<double>(), s["cost"]["sampling_s"].get<double>(),
              s["cost"]["gradients_per_s"].get<double>());
-  fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {}", d["acceptance"].get<double>(),
-             d["step_size"].get<double>(), d["num_leapfrog"].get<double>(), d["divergences"].get<std::int64_t>());
+  fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {}",
+             d["acceptance"].get<double>(), d["step_size"].get<double>(), d["num_leapfrog"].get<double>(),
+             d["divergences"].get<std::int64_t>());
   for (const char* key : {"rhat_max", "nested_rhat_max", "weight_ess"})
     if (d.contains(key)) fmt::print(", {} {:.4g}", key, d[key].get<double>());
   fmt::print("\nverdict: {}", s["verdict"].get<std::string>());
@@ -132,8 +146,10 @@ void print_summary(const nlohmann::ordered_json& s) {
 
 int run_sample(const RunOptions& run) {
   if (run.resume || run.checkpoint > 0)
-    throw UserError("lockstep sample has no checkpoints in this version (only studies resume). Leave out --checkpoint and "
-                    "--resume; run.toml repeats a run");
+    throw UserError(
+        "lockstep sample has no checkpoints in this version (only studies resume). Leave out --checkpoint "
+        "and "
+        "--resume; run.toml repeats a run");
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {
@@ -142,12 +158,16 @@ int run_sample(const RunOptions& run) {
     fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
     return 130;
   }
-  if (run.json) fmt::print("{}", summary_text(summary));
-  else print_summary(summary);
+  if (run.json)
+    fmt::print("{}", summary_text(summary));
+  else
+    print_summary(summary);
   if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
   if (stopped) {
     fmt::print(stderr, "interrupted: what was sampled so far is above{}\n",
-               run.out.empty() ? "" : "; lockstep sample --config " + (run.out / "run.toml").string() + " repeats the run");
+               run.out.empty()
+                   ? ""
+                   : "; lockstep sample --config " + (run.out / "run.toml").string() + " repeats the run");
     return 130;
   }
   return summary["verdict"] == "pass" ? 0 : 3;
@@ -157,17 +177,23 @@ int run_sample(const RunOptions& run) {
 
 int run_command(const CommandLine& line) {
   catch_interrupts();
-  if (line.command == "targets") list_targets(line.name);
-  else if (line.command == "samplers") list_samplers(line.name);
-  else if (line.command == "devices") list_devices(line.measure);
-  else if (line.command == "sample") return run_sample(line.run);
-  else if (line.command == "check") return check_target(line.run) ? 0 : 3;
+  if (line.command == "targets")
+    list_targets(line.name);
+  else if (line.command == "samplers")
+    list_samplers(line.name);
+  else if (line.command == "devices")
+    list_devices(line.measure);
+  else if (line.command == "sample")
+    return run_sample(line.run);
+  else if (line.command == "check")
+    return check_target(line.run) ? 0 : 3;
   else if (line.command == "study") {
     if (!run_study(line.study)) return 0;
     fmt::print(stderr, "interrupted: add --resume to go on where it stopped\n");
     return 130;
   } else {
-    throw UserError("lockstep " + line.command + " is not built yet (this version samples: it has sample and study). "
+    throw UserError("lockstep " + line.command +
+                    " is not built yet (this version samples: it has sample and study). "
                     "Use lockstep sample");
   }
   return 0;

@@ -28,8 +28,8 @@ const std::vector<std::string> run_keys = {"command",    "target",           "ta
 const std::vector<std::string> own_keys = {"label", "adaptation", "published", "published_rmse"};
 
 /// What bench/plot understands; a key of the study that stands below [plot] by mistake is not among them.
-const std::vector<std::string> plot_keys = {"kind",   "panels", "title", "quantities",  "labels",
-                                            "groups", "split",  "cost",  "count_modes", "columns",
+const std::vector<std::string> plot_keys = {"kind",   "panels",       "title",      "quantities",  "labels",
+                                            "groups", "split",        "cost",       "count_modes", "columns",
                                             "dims",   "equal_aspect", "trace_draws"};
 
 bool contains(const std::vector<std::string>& list, const std::string& key) {
@@ -62,9 +62,10 @@ void check_published_rmse(const Settings& published, const GivenOptions& given) 
 void check_plot(const Settings& plot, const TomlFile& file) {
   for (const auto& item : plot.items()) {
     const std::string name = file.name("/plot/" + item.key(), item.key());
-    if (contains(default_keys, item.key()) || contains({"name", "replicates", "seed", "description"}, item.key()))
-      throw UserError(fmt::format("{} stands below [plot] (there it would have no effect). Write it above [plot].",
-                                  name));
+    if (contains(default_keys, item.key()) ||
+        contains({"name", "replicates", "seed", "description"}, item.key()))
+      throw UserError(fmt::format(
+          "{} stands below [plot] (there it would have no effect). Write it above [plot].", name));
     if (!contains(plot_keys, item.key()))
       throw UserError(fmt::format("{} is unknown in [plot] (it would have no effect). {}", name,
                                   near_or_known(item.key(), plot_keys, "keys")));

@@ -15,8 +15,8 @@ struct RowEstimate {
   double mean, se;
 };
 
-/// Mean of one row over all blocks, and its standard error from the blocks' scatter (ratio estimator: the last batch
-/// may be shorter).
+/// Mean of one row over all blocks, and its standard error from the blocks' scatter (ratio estimator: the
+/// last batch may be shorter).
 RowEstimate row_estimate(const UnitMoments& m, int row) {
   const bool by_chain = m.chains >= kChainsForSpread;
   const int blocks = by_chain ? m.chains : m.chains * m.batches;

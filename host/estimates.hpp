@@ -6,19 +6,21 @@ namespace lockstep {
 
 /// Weighted moments of one unit with Monte Carlo standard errors.
 struct Estimates {
-  std::vector<double> mean, mean_se, second, second_se, covariance;  // covariance [d][d], empty if not accumulated
+  std::vector<double> mean, mean_se, second, second_se,
+      covariance;  // covariance [d][d], empty if not accumulated
   std::vector<double> quantity, quantity_se;
   double weight_ess = 0, beta_mean = 0;
   double rhat_max = 0;
-  bool nested = false;          // which R-hat
-  double ess_min = 0;           // smallest variance / se^2 over the means
+  bool nested = false;  // which R-hat
+  double ess_min = 0;   // smallest variance / se^2 over the means
   double acceptance = 0, divergence_rate = 0, switches = 0, gradients = 0;
   double variance(int i) const { return second[i] - mean[i] * mean[i]; }
 };
 
-/// E f = sum over iterations of sum_i w_i f(x_i), over the number of iterations. Standard errors: with 32 chains or
-/// more from the spread of the chains' means (a chain is one block), with fewer from batch means over chains and
-/// batches. R-hat: nested over superchains where chains are shorter than 500 draws, else split, of every mean.
+/// E f = sum over iterations of sum_i w_i f(x_i), over the number of iterations. Standard errors: with 32
+/// chains or more from the spread of the chains' means (a chain is one block), with fewer from batch means
+/// over chains and batches. R-hat: nested over superchains where chains are shorter than 500 draws, else
+/// split, of every mean.
 Estimates estimate(const UnitMoments& moments);
 
 }  // namespace lockstep

@@ -10,8 +10,8 @@ namespace {
 std::atomic<bool> flag{false};
 volatile std::sig_atomic_t first_second = -1;
 
-/// One request may come twice in an instant (`timeout` signals the process and then its group); only a second one by
-/// hand ends the process.
+/// One request may come twice in an instant (`timeout` signals the process and then its group); only a second
+/// one by hand ends the process.
 void raise_flag(int signal) {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -8,8 +8,8 @@
 #include "host/errors.hpp"
 
 int main(int argc, char** argv) {
-  // OpenMP's idle threads spin by default, which on a busy machine makes short launches many times slower. The policy
-  // is read when the library loads, so it takes a second start of the same program.
+  // OpenMP's idle threads spin by default, which on a busy machine makes short launches many times slower.
+  // The policy is read when the library loads, so it takes a second start of the same program.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
     execv("/proc/self/exe", argv);

@@ -16,26 +16,26 @@ using Settings = nlohmann::json;
 struct RunOptions {
   std::string command = "sample";
   std::string target;
-  std::string sampler;                        // the sampler, or the method of `evidence`
+  std::string sampler;  // the sampler, or the method of `evidence`
   Settings target_settings = Settings::object();
   Settings sampler_settings = Settings::object();
-  std::filesystem::path data;                 // empty: none
-  std::filesystem::path data_dir;             // empty: $LOCKSTEP_DATA
-  int chains = 256;                           // per replicate
-  std::int64_t warmup = 1000;                 // iterations
-  std::int64_t iterations = 1000;             // ignored when gradients > 0
-  double gradients = 0;                       // budget of target gradients over all chains of a replicate; 0: none
-  double se = 0;                              // stop at this standard error; 0: none
+  std::filesystem::path data;      // empty: none
+  std::filesystem::path data_dir;  // empty: $LOCKSTEP_DATA
+  int chains = 256;                // per replicate
+  std::int64_t warmup = 1000;      // iterations
+  std::int64_t iterations = 1000;  // ignored when gradients > 0
+  double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
+  double se = 0;                   // stop at this standard error; 0: none
   std::uint64_t seed = 1;
-  std::string init = "scout";                 // scout | uniform:R | FILE
+  std::string init = "scout";  // scout | uniform:R | FILE
   double init_scale = 10;
-  std::string device = "auto";                // auto | cpu | cuda
-  int threads = 0;                            // 0: all
-  std::string precision = "mixed";            // single | mixed | double
-  std::filesystem::path out;                  // empty: no files
+  std::string device = "auto";      // auto | cpu | cuda
+  int threads = 0;                  // 0: all
+  std::string precision = "mixed";  // single | mixed | double
+  std::filesystem::path out;        // empty: no files
   bool draws = false;
   int thin = 1;
-  double checkpoint = 0;                      // seconds between checkpoints; 0: none
+  double checkpoint = 0;  // seconds between checkpoints; 0: none
   bool resume = false;
   bool paper_settings = false;
   bool json = false;
@@ -46,8 +46,8 @@ struct RunOptions {
 struct StudySetting {
   std::string label;
   RunOptions run;
-  std::string adaptation = "replicate";       // or "pooled"
-  nlohmann::json published = nlohmann::json::object();   // quantity -> [mean, sd]
+  std::string adaptation = "replicate";                      // or "pooled"
+  nlohmann::json published = nlohmann::json::object();       // quantity -> [mean, sd]
   nlohmann::json published_rmse = nlohmann::json::object();  // quantity -> RMSE, where a paper prints no more
 };
 
@@ -56,8 +56,8 @@ struct Study {
   int replicates = 20;
   std::uint64_t seed = 1;
   std::vector<StudySetting> settings;
-  std::vector<std::string> quantities;        // shown in table.md; empty: all
-  std::filesystem::path source;               // the TOML file
+  std::vector<std::string> quantities;             // shown in table.md; empty: all
+  std::filesystem::path source;                    // the TOML file
   nlohmann::json plot = nlohmann::json::object();  // [plot] table, handed to bench/plot untouched
 };
 

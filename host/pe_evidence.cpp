@@ -10,8 +10,8 @@ double log_tilted_integral(double a, double delta) {
   // The tail beyond 1 is below exp(-80).
   if (delta > 0 && x > s + 100 + 12 * std::sqrt(s)) return std::lgamma(s) - s * std::log(x);
   if (delta < 0 && x > 700) {
-    // The end at 1 dominates: 1 - beta is exponential with rate c = x + a but for exp(a log beta + a (1 - beta)),
-    // expanded in 1 / c.
+    // The end at 1 dominates: 1 - beta is exponential with rate c = x + a but for exp(a log beta + a (1 -
+    // beta)), expanded in 1 / c.
     const double c = x + a, r = 1 / (c * c);
     return x - std::log(c) - a * r * (1 + 2 / c) + 2.5 * a * a * r * r;
   }

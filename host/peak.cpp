@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kChains = 12;        // independent chains hide the latency of 4 cycles on two units
+constexpr int kChains = 12;  // independent chains hide the latency of 4 cycles on two units
 constexpr long kSteps = 4000000;
 
 template <class T>
@@ -34,7 +34,8 @@ double run(int threads) {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double operations = 2.0 * kSteps * kChains * lane_width<L> * threads;
-    if (sink > 0) best = std::max(best, operations / seconds * 1e-9);  // the sum is positive: it cannot be optimised away
+    if (sink > 0)
+      best = std::max(best, operations / seconds * 1e-9);  // the sum is positive: it cannot be optimised away
   }
   return best;
 }
@@ -55,6 +56,8 @@ const char* cpu_isa() {
 
 int cpu_register_floats() { return HWY_MAX_BYTES / 4; }
 
-double fma_peak_gflops(bool double_precision, int threads) { return double_precision ? run<double>(threads) : run<float>(threads); }
+double fma_peak_gflops(bool double_precision, int threads) {
+  return double_precision ? run<double>(threads) : run<float>(threads);
+}
 
 }  // namespace lockstep

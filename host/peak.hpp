@@ -9,8 +9,8 @@ int hardware_threads();
 const char* cpu_isa();
 int cpu_register_floats();
 
-/// Measured peak of fused multiply-adds in GFLOP/s (two operations each): the best of several runs of independent
-/// register-only chains, on `threads` threads.
+/// Measured peak of fused multiply-adds in GFLOP/s (two operations each): the best of several runs of
+/// independent register-only chains, on `threads` threads.
 double fma_peak_gflops(bool double_precision, int threads);
 
 }  // namespace lockstep

@@ -49,12 +49,14 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
 #ifdef LOCKSTEP_CUDA
   if (run.device != "cpu") c.cuda = cuda_available();
   if (run.device == "cuda" && !c.cuda)
-    throw UserError("there is no usable CUDA device (--device cuda needs one). Use --device cpu, or auto to take "
-                    "whichever there is");
+    throw UserError(
+        "there is no usable CUDA device (--device cuda needs one). Use --device cpu, or auto to take "
+        "whichever there is");
 #else
   if (run.device == "cuda")
-    throw UserError("this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
-                    "nvcc is installed");
+    throw UserError(
+        "this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
+        "nvcc is installed");
 #endif
   return c;
 }
@@ -75,7 +77,8 @@ std::string device_name([[maybe_unused]] const RunContext& context) {
 std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what) {
   if (quiet || !isatty(2)) return [](const std::string&, double) {};
   struct State {
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now(), shown = start, stage_start = start;
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now(), shown = start,
+                                          stage_start = start;
     std::string stage;
     bool printed = false;
     ~State() {
@@ -95,8 +98,8 @@ std::function<void(const std::string&, double)> progress_printer(bool quiet, std
     state->printed = true;
     const double left = share > 0.01 ? seconds(state->stage_start) * (1 - share) / share : -1;
     const int full = int(30 * std::min(1.0, share));
-    fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full, 100 * share,
-               left < 0 ? "" : ", " + shown_time(left) + " left");
+    fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
+               100 * share, left < 0 ? "" : ", " + shown_time(left) + " left");
     std::fflush(stderr);
   };
 }
@@ -107,16 +110,19 @@ double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::
   const double per_chain = 8 * (2 * rows + 1 + 2 * n + 6 + 4 * dim + kStatRows + 3 + 2 * dim) +
                            8 * triangle * (model.dense_metric + (dim <= 64)) +
                            8 * 128 * (3 + 2.0 * dim);  // batches kept by the host
-  return double(chains) * (per_chain + double(stored_draws) * (4 * (dim + 3) + (n > 1 ? 8 * n * (dim + 2) : 0)));
+  return double(chains) *
+         (per_chain + double(stored_draws) * (4 * (dim + 3) + (n > 1 ? 8 * n * (dim + 2) : 0)));
 }
 
 void check_memory(double bytes, bool quiet) {
   const double have = available_memory();
   if (bytes > 0.9 * have)
-    throw UserError(fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
-                                "killed). Lower --chains, raise --thin, or leave out --draws",
-                                bytes / 1073741824, have / 1073741824));
-  if (!quiet) fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
+    throw UserError(
+        fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
+                    "killed). Lower --chains, raise --thin, or leave out --draws",
+                    bytes / 1073741824, have / 1073741824));
+  if (!quiet)
+    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
 }
 
 }  // namespace lockstep

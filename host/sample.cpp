@@ -28,7 +28,8 @@ std::vector<double> second_moments(const Truth& t) {
 
 Json matrix(const std::vector<double>& values, int d) {
   Json m = Json::array();
-  for (int i = 0; i < d; ++i) m.push_back(std::vector<double>(values.begin() + i * d, values.begin() + (i + 1) * d));
+  for (int i = 0; i < d; ++i)
+    m.push_back(std::vector<double>(values.begin() + i * d, values.begin() + (i + 1) * d));
   return m;
 }
 
@@ -38,8 +39,8 @@ double mean_of(const std::vector<double>& v) {
   return s;
 }
 
-void write_draws_file(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run, int dim,
-                      int samples) {
+void write_draws_file(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
+                      int dim, int samples) {
   DrawsFile f;
   f.chains = run.chains;
   f.draws = r.draws.draws;
@@ -55,7 +56,8 @@ void write_draws_file(const std::filesystem::path& path, const ChainRunResult& r
   write_draws(path, f);
 }
 
-Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfig& config, const RunOptions& run, int dim) {
+Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfig& config,
+                 const RunOptions& run, int dim) {
   Json d;
   d["acceptance"] = e.acceptance;
   d["step_size"] = mean_of(r.frozen.step_size);
@@ -110,7 +112,8 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
   return o;
 }
 
-std::function<void(const std::string&, double)> interruptible(std::function<void(const std::string&, double)> show) {
+std::function<void(const std::string&, double)> interruptible(
+    std::function<void(const std::string&, double)> show) {
   return [show = std::move(show)](const std::string& stage, double share) {
     if (stage != "sampling" && interrupted()) throw Interrupted();
     show(stage, share);
@@ -163,7 +166,9 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
                {"wall_s", wall},
                {"sampling_s", r.sampling_seconds},
                {"gradients_per_s", e.gradients / r.sampling_seconds}};
-  s["estimates"] = {{"mean", e.mean}, {"mean_se", e.mean_se}, {"second_moment", e.second},
+  s["estimates"] = {{"mean", e.mean},
+                    {"mean_se", e.mean_se},
+                    {"second_moment", e.second},
                     {"second_moment_se", e.second_se}};
   if (!e.covariance.empty()) s["estimates"]["covariance"] = matrix(e.covariance, d);
   const Truth& truth = target->truth();
@@ -175,9 +180,11 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   if (d <= 64) s["truth"]["covariance"] = matrix(truth.covariance, d);
   s["truth"]["log_z"] = truth.log_z;
   if (!r.log_z.empty()) s["log_z"] = {{"estimate", r.log_z[0].estimate}, {"se", r.log_z[0].se}};
-  for (std::size_t q = 0; q < truth.quantities.size(); ++q) s["truth"]["quantities"][target->quantities()[q]] = truth.quantities[q];
+  for (std::size_t q = 0; q < truth.quantities.size(); ++q)
+    s["truth"]["quantities"][target->quantities()[q]] = truth.quantities[q];
   s["diagnostics"] = diagnostics(e, r, config, run, d);
-  if (r.interrupted) s["warnings"].push_back("interrupted after " + std::to_string(r.units[0].iterations) + " iterations");
+  if (r.interrupted)
+    s["warnings"].push_back("interrupted after " + std::to_string(r.units[0].iterations) + " iterations");
   std::vector<std::string> removed;
   s = strip_non_finite(s, &removed);
   for (const auto& name : removed)

@@ -5,18 +5,19 @@
 
 namespace lockstep {
 
-/// Verdict of a run's gates: R-hat <= 1.05, acceptance in [.2, .99], divergences under 1 %, weight ESS of at least 10
-/// per reported mean. Empty: all pass.
+/// Verdict of a run's gates: R-hat <= 1.05, acceptance in [.2, .99], divergences under 1 %, weight ESS of at
+/// least 10 per reported mean. Empty: all pass.
 std::vector<std::string> failed_gates(const Estimates& estimates, int dim);
 
 /// How a RunOptions becomes what run_chains takes.
 ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
 
 /// `show`, which also throws Interrupted when the user wants to stop and nothing has been recorded yet.
-std::function<void(const std::string&, double)> interruptible(std::function<void(const std::string&, double)> show);
+std::function<void(const std::string&, double)> interruptible(
+    std::function<void(const std::string&, double)> show);
 
-/// `lockstep sample`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError, and
-/// Interrupted.
+/// `lockstep sample`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError,
+/// and Interrupted.
 nlohmann::ordered_json sample(const RunOptions& run, bool& interrupted);
 
 }  // namespace lockstep

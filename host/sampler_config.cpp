@@ -15,16 +15,18 @@ constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the w
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
 Keys hmc_keys() {
-  return {{"step_size", "leapfrog step in units of the metric (default: dual averaging)"},
-          {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
-          {"trajectory_time", "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
-          {"jitter", "randomise the trajectory length (default true)"},
-          {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
-          {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
-          {"metric", "unit, diagonal or dense (default diagonal)"},
-          {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
-          {"scout_particles", "particles of the sequential Monte Carlo scout (default 256)"},
-          {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
+  return {
+      {"step_size", "leapfrog step in units of the metric (default: dual averaging)"},
+      {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
+      {"trajectory_time",
+       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
+      {"jitter", "randomise the trajectory length (default true)"},
+      {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
+      {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
+      {"metric", "unit, diagonal or dense (default diagonal)"},
+      {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
+      {"scout_particles", "particles of the sequential Monte Carlo scout (default 256)"},
+      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
 }
 
 Keys pe_keys() {
@@ -38,7 +40,8 @@ Keys pe_keys() {
       {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
       {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
       {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
-      {"base_covariance", "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
+      {"base_covariance",
+       "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
       {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
       {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
       {"base_sd", "its standard deviations"},
@@ -51,17 +54,20 @@ Keys pe_keys() {
 void require_proper(const ModelSpec& m, int dim, Tails tails) {
   if (m.box < std::numeric_limits<double>::infinity()) return;
   if (tails == Tails::heavy)
-    throw UserError("pure tempering of a heavy-tailed target is improper (its tempered densities have no integral). "
-                    "Use sampler.instrument=bridge, or a sampler.box");
+    throw UserError(
+        "pure tempering of a heavy-tailed target is improper (its tempered densities have no integral). "
+        "Use sampler.instrument=bridge, or a sampler.box");
   if (!m.learned ? m.fixed_beta > 0 : m.low > 0) return;
   if (m.learned && m.g_exponent > 0.5 * dim - 1) return;
   throw UserError(fmt::format(
-      "pure tempering down to beta = 0 is improper in {} dimensions (the chain drifts to beta = 0 and x = infinity). "
+      "pure tempering down to beta = 0 is improper in {} dimensions (the chain drifts to beta = 0 and x = "
+      "infinity). "
       "Set sampler.beta_min above 0, sampler.box, sampler.g_exponent above {}, or sampler.instrument=bridge",
       dim, 0.5 * dim - 1));
 }
 
-std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std::string& key, double standard, int dim) {
+std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std::string& key,
+                             double standard, int dim) {
   std::vector<double> v = given.contains(key) && given[key].is_number()
                               ? std::vector<double>{s.get<double>(key, standard)}
                               : s.get<std::vector<double>>(key, std::vector<double>{standard});
@@ -76,11 +82,13 @@ const std::vector<SamplerInfo>& sampler_registry() {
   static const std::vector<SamplerInfo> samplers = {
       {"hmc", "Hamiltonian Monte Carlo, leapfrog, jittered trajectories",
        "accept (x', p') with min(1, exp(H(x, p) - H(x', p'))), H = -log density + |p|^2 / 2", hmc_keys(),
-       "Neal (2011); dual averaging: Hoffman & Gelman (2014); trajectory length: Hoffman, Radul & Sountsov (2021)"},
+       "Neal (2011); dual averaging: Hoffman & Gelman (2014); trajectory length: Hoffman, Radul & Sountsov "
+       "(2021)"},
       {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
-       "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)", pe_keys(),
-       "Nemeth, Lindsten, Filippone & Hensman (2019)"},
-      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", hmc_keys(), "Metropolis et al. (1953)"}};
+       "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
+       pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"},
+      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", hmc_keys(),
+       "Metropolis et al. (1953)"}};
   return samplers;
 }
 
@@ -99,9 +107,11 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   if (pe) {
     c.model.kind = ModelKind::pseudo_extended;
     c.model.pseudo_samples = int(s.integer("pseudo_samples", paper ? 2 : 5, 1, 64));
-    const auto instrument = s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
-    c.instrument = instrument == "bridge" ? Instrument::bridge
-                   : instrument == "fixed" ? Instrument::fixed : Instrument::tempered;
+    const auto instrument =
+        s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
+    c.instrument = instrument == "bridge"  ? Instrument::bridge
+                   : instrument == "fixed" ? Instrument::fixed
+                                           : Instrument::tempered;
     const bool tempered = c.instrument == Instrument::tempered;
     c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
     if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
@@ -129,31 +139,40 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
     if (tempered) require_proper(c.model, dim, tails);
   }
   if (c.name == "rwm" && run.gradients > 0)
-    throw UserError("sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
-                    "instead of --gradients");
+    throw UserError(
+        "sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
+        "instead of --gradients");
   if (run.iterations > kMostIterations)
-    throw UserError(fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
-                                "and more --chains",
-                                run.iterations, kMostIterations));
+    throw UserError(
+        fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
+                    "and more --chains",
+                    run.iterations, kMostIterations));
   if (c.name == "rwm") c.transition = TransitionKind::random_walk;
   if (c.name == "rwm" && run.gradients > 0)
     throw UserError("a random walk uses no gradients (a budget of them never ends). Give --iterations");
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
-  if (c.model.dense_metric && std::isfinite(c.model.box)) s.refuse("metric", "unit or diagonal with sampler.box");
+  if (c.model.dense_metric && std::isfinite(c.model.box))
+    s.refuse("metric", "unit or diagonal with sampler.box");
   c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
   c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
-  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured, 0.8 costs
-  // half the gradients per effective draw of what ChEES finds on the extended space (docs/decisions/0006-defaults.md).
+  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
+  // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
+  // (docs/decisions/0006-defaults.md).
   const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
   c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : standard_time;
   c.jitter = s.get<bool>("jitter", true);
-  c.target_acceptance = s.in_range("target_acceptance", c.name == "rwm" ? 0.3 : pe && !paper ? 0.75 : 0.8, 0.05, 0.999);
+  c.target_acceptance = s.in_range("target_acceptance",
+                                   c.name == "rwm" ? 0.3
+                                   : pe && !paper  ? 0.75
+                                                   : 0.8,
+                                   0.05, 0.999);
   c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
-  // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs adapted
-  // each chain by its own acceptance.
+  // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs
+  // adapted each chain by its own acceptance.
   const bool harmonic = !paper && c.transition == TransitionKind::hmc;
-  c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic", {"harmonic", "arithmetic"}) == "harmonic";
+  c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic",
+                        {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 256, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   if (!c.adapt && c.step_size == 0)

@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kMoves = 3;            // HMC iterations per level
-constexpr int kLeapfrog = 4;         // mean leapfrog steps of each
+constexpr int kMoves = 3;     // HMC iterations per level
+constexpr int kLeapfrog = 4;  // mean leapfrog steps of each
 constexpr double kAcceptance = 0.75;
 constexpr int kMaxLevels = 200;
 constexpr int kMaxWidenings = 6;
@@ -18,9 +18,13 @@ constexpr int kMaxWidenings = 6;
 /// One pass from base to target of the given units, each from its own scale.
 class Pass {
  public:
-  Pass(const RunContext& context, const std::vector<std::uint32_t>& units, int particles, std::vector<double> scale,
-       std::uint32_t first_iteration)
-      : context_(context), units_(units), particles_(particles), scale_(std::move(scale)), iteration_(first_iteration) {
+  Pass(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+       std::vector<double> scale, std::uint32_t first_iteration)
+      : context_(context),
+        units_(units),
+        particles_(particles),
+        scale_(std::move(scale)),
+        iteration_(first_iteration) {
     EngineSpec spec;
     spec.model.kind = ModelKind::path;
     spec.precision = context.precision;
@@ -59,7 +63,8 @@ class Pass {
           out.position[(to * particles_ + p) * dim_ + i] = value(p);
           mean += value(p) / particles_;
         }
-        for (int p = 0; p < particles_; ++p) square += (value(p) - mean) * (value(p) - mean) / (particles_ - 1);
+        for (int p = 0; p < particles_; ++p)
+          square += (value(p) - mean) * (value(p) - mean) / (particles_ - 1);
         out.mean[to * dim_ + i] = mean;
         out.sd[to * dim_ + i] = std::sqrt(square);
       }
@@ -69,6 +74,7 @@ class Pass {
       out.levels[to] = levels_[u];
     }
   }
+
  private:
   void start() {
     const int chains = engine_->chains();
@@ -102,7 +108,8 @@ class Pass {
     engine_->initialize();
   }
 
-  /// Raises each unit's beta by as much as half its particles' weight allows and resamples. False: all have arrived.
+  /// Raises each unit's beta by as much as half its particles' weight allows and resamples. False: all have
+  /// arrived.
   bool reweight_and_resample() {
     const auto cache = engine_->cache();
     const int chains = engine_->chains();
@@ -155,7 +162,8 @@ class Pass {
       for (int p = 0; p < particles_; ++p) {
         while (from + 1 < particles_ && cumulative[from] < (p + offset) / particles_ * sum) ++from;
         for (int i = 0; i < dim_; ++i)
-          x[std::size_t(i) * chains + u * particles_ + p] = old[std::size_t(i) * chains + u * particles_ + from];
+          x[std::size_t(i) * chains + u * particles_ + p] =
+              old[std::size_t(i) * chains + u * particles_ + from];
       }
       for (int i = 0; i < dim_; ++i) {
         const double* row = x.data() + std::size_t(i) * chains + u * particles_;
@@ -196,7 +204,7 @@ class Pass {
   std::uint32_t iteration_;
   std::unique_ptr<Engine> engine_;
   std::vector<double> beta_, log_z_, variance_, gradients_, step_, metric_;
-  std::vector<double> final_;        // [unit][axis][particle], once done
+  std::vector<double> final_;  // [unit][axis][particle], once done
   std::vector<bool> done_;
   std::vector<int> levels_;
 };

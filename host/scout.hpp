@@ -7,18 +7,20 @@ namespace lockstep {
 /// What the scout learned of one replicate's target, [unit] or [unit][axis] or [unit][particle][axis].
 struct ScoutResult {
   int particles = 0, dim = 0;
-  std::vector<double> position;               // equally weighted draws of the target, roughly
+  std::vector<double> position;  // equally weighted draws of the target, roughly
   std::vector<double> mean, sd;
-  std::vector<double> log_z, log_z_se;        // with a rough standard error
-  std::vector<double> gradients;              // target gradients spent
+  std::vector<double> log_z, log_z_se;  // with a rough standard error
+  std::vector<double> gradients;        // target gradients spent
   std::vector<int> levels;
 };
 
 /// Sequential Monte Carlo from N(0, init_scale^2 I) to the target, for every unit on its own: adaptive levels
-/// (effective sample size of half the particles), systematic resampling, HMC moves with the particles' standard
-/// deviations as metric and a step size steered by acceptance. A unit whose final spread exceeds half the initial one
-/// starts again four times wider. Adaptive, so its log Z is slightly biased: it serves as a start, never as an answer.
-/// Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet & Tsagaris (2011).
-ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles, double init_scale);
+/// (effective sample size of half the particles), systematic resampling, HMC moves with the particles'
+/// standard deviations as metric and a step size steered by acceptance. A unit whose final spread exceeds
+/// half the initial one starts again four times wider. Adaptive, so its log Z is slightly biased: it serves
+/// as a start, never as an answer. Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet
+/// & Tsagaris (2011).
+ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+                  double init_scale);
 
 }  // namespace lockstep

@@ -44,7 +44,8 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
                            const ScoutResult& found, const std::vector<int>& superchain) {
-  const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(), per = chains / int(units.size());
+  const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
+            per = chains / int(units.size());
   std::vector<double> x(std::size_t(engine.rows()) * chains);
   double half_width = 0;
   const bool uniform = is_uniform(options.init, half_width);

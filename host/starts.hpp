@@ -8,18 +8,18 @@ namespace lockstep {
 
 inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
 
-/// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless they are
-/// finite points of `dim` coordinates.
+/// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless
+/// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
-/// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the rows of `x` in a file. Chains
-/// of one superchain start at one point (their momenta differ).
+/// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the rows of `x` in a
+/// file. Chains of one superchain start at one point (their momenta differ).
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
                            const ScoutResult& found, const std::vector<int>& superchain);
 
-/// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer for the
-/// whole setting, the same whichever replicates run beside each other.
+/// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
+/// for the whole setting, the same whichever replicates run beside each other.
 bool correlated(const ScoutResult& found);
 
 /// Full base and metric from the scout's particles.

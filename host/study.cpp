@@ -30,7 +30,8 @@ std::string fingerprint(const StudySetting& s, int replicates) {
   run.device = "auto";
   run.out.clear();
   run.quiet = run.resume = false;
-  return fmt::format("{}|{}|{}|{}|{}", LOCKSTEP_VERSION, s.label, replicates, s.adaptation, write_run_toml(run));
+  return fmt::format("{}|{}|{}|{}|{}", LOCKSTEP_VERSION, s.label, replicates, s.adaptation,
+                     write_run_toml(run));
 }
 
 struct Prepared {
@@ -57,7 +58,8 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
   auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
     part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
   };
-  for (int i = 0; i < target.dim(); ++i) add(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
+  for (int i = 0; i < target.dim(); ++i)
+    add(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
   for (int i = 0; i < target.dim(); ++i)
     add(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
   for (std::size_t q = 0; q < e.quantity.size(); ++q)
@@ -66,8 +68,10 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
   add("mode_switches", e.switches, NAN, NAN);
 }
 
-/// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting is rerun.
-std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates, const StudyArgs& command) {
+/// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting
+/// is rerun.
+std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates,
+                                     const StudyArgs& command) {
   RunOptions run = s.run;
   run.threads = command.threads;
   run.device = command.device;
@@ -101,10 +105,12 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
     for (const auto& gate : failed_gates(e, p.target->dim())) ++failures[gate];
   }
   part.verdict = failures.empty() ? "pass" : "fail:";
-  for (const auto& [gate, count] : failures) part.verdict += fmt::format(" {} {}/{}", gate, count, replicates);
+  for (const auto& [gate, count] : failures)
+    part.verdict += fmt::format(" {} {}/{}", gate, count, replicates);
   part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
   if (!command.quiet)
-    fmt::print(stderr, "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
+    fmt::print(stderr,
+               "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
                s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
                gradients / r.sampling_seconds, part.verdict);
   return part;
@@ -138,7 +144,9 @@ bool run_study(const StudyArgs& command) {
   bool stopped = false;
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
     const StudySetting& s = study.settings[k];
-    if (!command.only.empty() && std::find(command.only.begin(), command.only.end(), s.label) == command.only.end()) continue;
+    if (!command.only.empty() &&
+        std::find(command.only.begin(), command.only.end(), s.label) == command.only.end())
+      continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
     const auto part = run_setting(s, prepared[k], study.replicates, command);
     if (part) write_part(command.out, int(k), *part);
@@ -151,8 +159,9 @@ bool run_study(const StudyArgs& command) {
     for (std::size_t k = 0; k < study.settings.size(); ++k)
       targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
     const auto pictures = draw_study(study, targets, command);
-    write_study_report(command.out / "report.html", study, results.rows, results.timings, results.verdicts, pictures,
-                       {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}});
+    write_study_report(
+        command.out / "report.html", study, results.rows, results.timings, results.verdicts, pictures,
+        {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}});
   }
   return stopped;
 }

@@ -36,7 +36,8 @@ bool wants_draws(const nlohmann::json& plot) {
 }
 
 /// log density on a grid that covers the draws.
-void write_contours(const std::filesystem::path& file, const TargetInstance& target, const std::vector<float>& x) {
+void write_contours(const std::filesystem::path& file, const TargetInstance& target,
+                    const std::vector<float>& x) {
   const int d = target.dim();
   double low[2], high[2];
   for (int i = 0; i < d; ++i) {
@@ -97,7 +98,8 @@ void write_draws_of(const StudyTarget& t, const StudyArgs& command, const std::f
   write_draws(folder / "draws" / (key_of(s.label) + ".nc"), f);
   if (f.dim > 2) return;
   std::string name = s.run.target;
-  if (s.run.target_settings.contains("scenario")) name += "_" + s.run.target_settings["scenario"].get<std::string>();
+  if (s.run.target_settings.contains("scenario"))
+    name += "_" + s.run.target_settings["scenario"].get<std::string>();
   const auto file = folder / "contours" / (name + ".json");
   // The widest draws make the best frame: those of the last setting of a target, which samples it best.
   write_contours(file, *t.target, r.draws.x);
@@ -116,7 +118,8 @@ std::vector<std::filesystem::path> draw_study(const Study& study, const std::vec
   std::filesystem::path plot_folder = LOCKSTEP_PLOT_DIR;
   if (const char* given = std::getenv("LOCKSTEP_PLOT_DIR")) plot_folder = given;
   if (!std::filesystem::exists(plot_folder / "plot_study.py")) {
-    fmt::print(stderr, "no picture: {} has no plot_study.py (set LOCKSTEP_PLOT_DIR to bench/plot)\n", plot_folder.string());
+    fmt::print(stderr, "no picture: {} has no plot_study.py (set LOCKSTEP_PLOT_DIR to bench/plot)\n",
+               plot_folder.string());
     return {};
   }
   if (wants_draws(study.plot)) {
@@ -124,18 +127,21 @@ std::vector<std::filesystem::path> draw_study(const Study& study, const std::vec
     std::filesystem::create_directories(command.out / "contours");
     for (const auto& t : targets) {
       const auto& labels = study.plot.contains("labels") ? study.plot["labels"] : nlohmann::json();
-      if (labels.is_array() && std::find(labels.begin(), labels.end(), t.setting->label) == labels.end()) continue;
+      if (labels.is_array() && std::find(labels.begin(), labels.end(), t.setting->label) == labels.end())
+        continue;
       if (t.target->dim() <= 2 && t.setting->run.chains <= 4) write_draws_of(t, command, command.out);
     }
   }
   const char* python = std::getenv("LOCKSTEP_PYTHON");
   const std::string line =
       fmt::format("{} {} {} --study {} > /dev/null", quoted(python ? python : "/usr/bin/python3"),
-                  quoted((plot_folder / "plot_study.py").string()), quoted(command.out.string()), quoted(command.file.string()));
+                  quoted((plot_folder / "plot_study.py").string()), quoted(command.out.string()),
+                  quoted(command.file.string()));
   const int status = std::system(line.c_str());
   std::vector<std::filesystem::path> pictures;
   if (status != 0)
-    fmt::print(stderr, "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
+    fmt::print(stderr,
+               "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
                (plot_folder / "plot_study.py").string());
   else
     pictures.push_back(command.out / (study.name + ".png"));

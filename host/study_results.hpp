@@ -10,9 +10,9 @@ namespace lockstep {
 struct ResultRow {
   std::string label;
   int replicate = 0;
-  std::string quantity;                       // mean[0], second_moment[1], log_z, probability_mode[0], ...
+  std::string quantity;  // mean[0], second_moment[1], log_z, probability_mode[0], ...
   double estimate = 0, se = 0;
-  double truth = std::numeric_limits<double>::quiet_NaN();   // NaN: unknown, written empty
+  double truth = std::numeric_limits<double>::quiet_NaN();  // NaN: unknown, written empty
   double gradients = 0;
 };
 

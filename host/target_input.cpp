@@ -78,7 +78,8 @@ const TargetEntry& require_target(const std::string& name) {
                   near_or_known(name, known, "targets") + " See: lockstep targets");
 }
 
-std::unique_ptr<TargetInstance> build_target(const RunOptions& run, const std::filesystem::path& relative_to) {
+std::unique_ptr<TargetInstance> build_target(const RunOptions& run,
+                                             const std::filesystem::path& relative_to) {
   const TargetEntry& entry = require_target(run.target);
   const TargetInfo info = entry.info();
   if (!run.data.empty() && info.data.empty())

@@ -44,14 +44,15 @@ inline std::vector<double> unit_means(const std::vector<double>& rows, int row, 
   return mean;
 }
 
-/// Harmonic mean over each unit's chains of their acceptance in one iteration, what the cross-chain dual averaging
-/// follows (Hoffman, Radul & Sountsov 2021): a few chains stuck where the step is too long pull it down, which a mean
-/// would not notice.
+/// Harmonic mean over each unit's chains of their acceptance in one iteration, what the cross-chain dual
+/// averaging follows (Hoffman, Radul & Sountsov 2021): a few chains stuck where the step is too long pull it
+/// down, which a mean would not notice.
 inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats, int chains, int units) {
   constexpr double floor = 0.001;  // what a single rejected chain counts as
   std::vector<double> sum(units, 0.0);
   const int per = chains / units;
-  for (int c = 0; c < chains; ++c) sum[c / per] += 1 / std::max(stats[std::size_t(stat_acceptance) * chains + c], floor);
+  for (int c = 0; c < chains; ++c)
+    sum[c / per] += 1 / std::max(stats[std::size_t(stat_acceptance) * chains + c], floor);
   for (double& s : sum) s = per / s;
   return sum;
 }

@@ -22,8 +22,10 @@ class Window {
         for (int i = 0; i < dim_; ++i) x[i] = position[std::size_t(s * dim_ + i) * chains + c];
         if (!x.allFinite()) continue;
         sum_[c / per] += x;
-        if (dense) square_[c / per] += x * x.transpose();
-        else square_[c / per].diagonal() += x.cwiseAbs2();
+        if (dense)
+          square_[c / per] += x * x.transpose();
+        else
+          square_[c / per].diagonal() += x.cwiseAbs2();
       }
     count_ += per * samples;
   }
@@ -33,8 +35,10 @@ class Window {
   Eigen::MatrixXd covariance(int u, bool dense) const {
     const Eigen::VectorXd m = sum_[u] / count_;
     Eigen::MatrixXd s = square_[u] / count_;
-    if (dense) s -= m * m.transpose();
-    else s.diagonal() -= m.cwiseAbs2();
+    if (dense)
+      s -= m * m.transpose();
+    else
+      s.diagonal() -= m.cwiseAbs2();
     s *= count_ / (count_ + 5.0);
     s.diagonal().array() += 1e-3 * (5.0 / (count_ + 5.0));
     return s;

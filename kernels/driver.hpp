@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fused driver: a group of lanes advances its chains through many iterations of one launch.
-// Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged driver
-// (kernels/launch_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to equal bits.
+// Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged
+// driver (kernels/launch_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to
+// equal bits.
 #include "kernels/transitions.hpp"
 
 namespace lockstep {
@@ -11,13 +12,13 @@ namespace lockstep {
 template <class L, class E, class X, class M, class G, class XE, class CE>
 struct Lanes {
   using R = scalar_t<L>;
-  Rows<L> position, gradient;                    // the chain's state
+  Rows<L> position, gradient;  // the chain's state
   Rows<E> cache;
   Rows<L> parameters;
-  Rows<E, scalar_t<L>> energy_parameters;        // the same numbers, read in the energy precision
-  double *stats, *moments;                       // rows of kTile
+  Rows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
+  double *stats, *moments;                 // rows of kTile
   int* mode;
-  float* draws;                                  // this group's first element of draw 0, or none
+  float* draws;  // this group's first element of draw 0, or none
   std::ptrdiff_t draw_stride, draw_row_stride;
   int_lane_t<L> chain, unit;
   X x;
@@ -50,13 +51,17 @@ LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
           std::ptrdiff_t(b.tiles) * kTile,
           load_int<L>(at(b.chain, 1)),
           load_int<L>(at(b.unit, 1)),
-          x, p, g, xe, ce};
+          x,
+          p,
+          g,
+          xe,
+          ce};
 }
 
 /// The same, with the working rows in the batch's own memory.
 template <class L, class E, class Model>
-LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
-                                    bool covariance) {
+LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b,
+                                    int first, bool covariance) {
   const int lane = first % kTile, rows = model.rows(), energy_rows = rows + model.cache_rows();
   const std::ptrdiff_t tile = first / kTile;
   const Rows<L> state{b.work + tile * 3 * rows * kTile + lane, kTile};
@@ -116,7 +121,8 @@ LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
 }
 
 template <class Transition, class L, class E, class Model, class W>
-LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                         const W& w) {
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     w.x.set(j, w.position[j]);
@@ -134,12 +140,13 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   const E log_ratio = (w.ce[0] - w.cache[0]) + proposal.log_ratio;
   // Outside a box the density is zero: a reflected step longer than the box may still be outside.
   auto inside = mask_not(L(0) > L(0));
-  if (model.box() < std::numeric_limits<double>::infinity())
-    LOCKSTEP_UNROLL
-    for (int j = 0; j < model.samples() * model.dim(); ++j)
-      inside = mask_and(inside, abs(w.x[j]) <= L(scalar_t<L>(model.box())));
-  const auto legal = mask_and(cast_mask<E>(inside), log_ratio > E(S(-1e300 < std::numeric_limits<S>::lowest()
-                                                                        ? std::numeric_limits<S>::lowest() : -1e300)));
+  if (model.box() < std::numeric_limits<double>::infinity()) LOCKSTEP_UNROLL
+  for (int j = 0; j < model.samples() * model.dim(); ++j)
+    inside = mask_and(inside, abs(w.x[j]) <= L(scalar_t<L>(model.box())));
+  const auto legal = mask_and(
+      cast_mask<E>(inside),
+      log_ratio >
+          E(S(-1e300 < std::numeric_limits<S>::lowest() ? std::numeric_limits<S>::lowest() : -1e300)));
   const E a = select(legal, exp(min(log_ratio, E(0))), E(0));  // NaN compares false: rejected
   const E u = cast<E>(draw.uniform(spec.accept));
   const auto accept = mask_and(legal, u < a);
@@ -158,15 +165,17 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   return a;
 }
 
-/// The gradient of the ChEES criterion in the trajectory time (Hoffman, Radul & Sountsov 2021), in coordinates
-/// scaled by the metric, weighted by the acceptance probability. Called before `stage_accept`, with x the proposal.
+/// The gradient of the ChEES criterion in the trajectory time (Hoffman, Radul & Sountsov 2021), in
+/// coordinates scaled by the metric, weighted by the acceptance probability. Called before `stage_accept`,
+/// with x the proposal.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal, const W& w) {
   L after = L(0), before = L(0), along = L(0);
   const int d = model.dim();
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.samples() * d; ++j) {
-    const L centre = w.parameters[model.layout.centre() + j % d], inv = L(1) / w.parameters[model.layout.scale() + j % d];
+    const L centre = w.parameters[model.layout.centre() + j % d],
+            inv = L(1) / w.parameters[model.layout.scale() + j % d];
     const L y = (w.x[j] - centre) * inv, y0 = (w.position[j] - centre) * inv;
     after = fma(y, y, after);
     before = fma(y0, y0, before);
@@ -175,10 +184,11 @@ LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal,
   return proposal.jitter * ((after - before) * along);
 }
 
-/// Adds this iteration's weighted moments, chooses the unweighted draw, counts mode switches, stores the draw.
+/// Adds this iteration's weighted moments, chooses the unweighted draw, counts mode switches, stores the
+/// draw.
 template <class L, class E, class Model, class W>
-LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, E acceptance,
-                                  const Proposal<L, E>& proposal, const W& w) {
+LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                  E acceptance, const Proposal<L, E>& proposal, const W& w) {
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
@@ -209,9 +219,8 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
         const E wx = model.template weight<E>(w.cache, i) * w.xe[i * d + k];
         first = first + wx;
         second = fma(wx, w.xe[i * d + k], second);
-        if (spec.covariance)
-          LOCKSTEP_UNROLL
-          for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * w.xe[i * d + j]);
+        if (spec.covariance) LOCKSTEP_UNROLL
+        for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * w.xe[i * d + j]);
       }
       add(m.mean() + k, first);
       add(m.second() + k, second);
@@ -220,8 +229,8 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
       LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
         const E weight = model.template weight<E>(w.cache, i);
-        model.density.template quantity<Model::kDim, E>(w.xe.from(i * d),
-                                                        [&](int q, E value) { add(m.quantity() + q, weight * value); });
+        model.density.template quantity<Model::kDim, E>(
+            w.xe.from(i * d), [&](int q, E value) { add(m.quantity() + q, weight * value); });
       }
     }
   }

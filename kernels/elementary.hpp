@@ -2,8 +2,8 @@
 #pragma once
 // Elementary functions on lanes. Packs get polynomials written on the lane operations (bit-identical at every
 // width); scalar lanes take the C library's on the host and CUDA's on the device.
-// Accuracy of the packs, measured in tests/kernels/unit_elementary.cpp: within 2 units in the last place (log1p and
-// log_sigmoid: 3).
+// Accuracy of the packs, measured in tests/kernels/unit_elementary.cpp: within 2 units in the last place
+// (log1p and log_sigmoid: 3).
 #include "kernels/lanes.hpp"
 
 #ifndef __CUDACC__
@@ -97,8 +97,13 @@ LOCKSTEP_FN Pack<T, W> scale_by_power(Pack<T, W> p, Pack<T, W> rounded) {
 /// 2^f for |f| <= 1/2: minimax polynomials of degree 6 (relative error 2e-9) and 11 (3e-18).
 template <int W>
 LOCKSTEP_FN Pack<float, W> exp2_fraction(Pack<float, W> f) {
-  constexpr float c[] = {1.53458172256382638e-4f, 1.33999311633451444e-3f, 9.61848893757904087e-3f,
-                         5.55032877716165622e-2f, 2.40226468908067217e-1f, 6.93147205737176546e-1f, 1.0f};
+  constexpr float c[] = {1.53458172256382638e-4f,
+                         1.33999311633451444e-3f,
+                         9.61848893757904087e-3f,
+                         5.55032877716165622e-2f,
+                         2.40226468908067217e-1f,
+                         6.93147205737176546e-1f,
+                         1.0f};
   return polynomial(f, c);
 }
 template <int W>
@@ -111,7 +116,7 @@ LOCKSTEP_FN Pack<double, W> exp2_fraction(Pack<double, W> f) {
 }
 
 template <class T>
-inline constexpr T kExp2Low = T(std::numeric_limits<T>::min_exponent - 1);   // -126, -1022
+inline constexpr T kExp2Low = T(std::numeric_limits<T>::min_exponent - 1);  // -126, -1022
 template <class T>
 inline constexpr T kExp2High = T(std::numeric_limits<T>::max_exponent - 1);  // 127, 1023
 
@@ -199,15 +204,27 @@ LOCKSTEP_FN void sincospi(Pack<T, W> a, Pack<T, W>& s, Pack<T, W>& c) {
     sr = fma(r * z, polynomial(z, sc), r);
     cr = polynomial(z, cc);
   } else {
-    constexpr T sc[] = {T(-1) / 1307674368000.0, T(1) / 6227020800.0, T(-1) / 39916800, T(1) / 362880,
-                        T(-1) / 5040,            T(1) / 120,          T(-1) / 6};
-    constexpr T cc[] = {T(1) / 20922789888000.0, T(-1) / 87178291200.0, T(1) / 479001600, T(-1) / 3628800,
-                        T(1) / 40320,            T(-1) / 720,           T(1) / 24,        T(-1) / 2, T(1)};
+    constexpr T sc[] = {T(-1) / 1307674368000.0,
+                        T(1) / 6227020800.0,
+                        T(-1) / 39916800,
+                        T(1) / 362880,
+                        T(-1) / 5040,
+                        T(1) / 120,
+                        T(-1) / 6};
+    constexpr T cc[] = {T(1) / 20922789888000.0,
+                        T(-1) / 87178291200.0,
+                        T(1) / 479001600,
+                        T(-1) / 3628800,
+                        T(1) / 40320,
+                        T(-1) / 720,
+                        T(1) / 24,
+                        T(-1) / 2,
+                        T(1)};
     sr = fma(r * z, polynomial(z, sc), r);
     cr = polynomial(z, cc);
   }
   const P half = q * T(0.5);
-  const auto odd = abs(half - floor(half)) > T(0.25);        // a quarter turn: sine and cosine change places
+  const auto odd = abs(half - floor(half)) > T(0.25);  // a quarter turn: sine and cosine change places
   const P turns = (q + T(1)) * T(0.25);
   const auto cos_negative = (turns - floor(turns)) >= T(0.5);  // quadrants 1 and 2
   const auto sin_negative = (q * T(0.25) - floor(q * T(0.25))) >= T(0.5);

@@ -13,10 +13,12 @@ struct ParameterLayout {
 
   enum Row { step_size, trajectory_time, beta, log_zeta, base_log_norm, scale_u, first };
   LOCKSTEP_FN constexpr int triangle() const { return dim * (dim + 1) / 2; }
-  LOCKSTEP_FN constexpr int scale() const { return first; }               // dim rows: sqrt of the inverse mass
-  LOCKSTEP_FN constexpr int base_mean() const { return first + dim; }     // dim rows
-  LOCKSTEP_FN constexpr int base_inv_sd() const { return first + 2 * dim; }  // dim rows; 0: no base (pure tempering)
-  LOCKSTEP_FN constexpr int centre() const { return first + 3 * dim; }    // dim rows: the mean, for ChEES
+  LOCKSTEP_FN constexpr int scale() const { return first; }            // dim rows: sqrt of the inverse mass
+  LOCKSTEP_FN constexpr int base_mean() const { return first + dim; }  // dim rows
+  LOCKSTEP_FN constexpr int base_inv_sd() const {
+    return first + 2 * dim;
+  }  // dim rows; 0: no base (pure tempering)
+  LOCKSTEP_FN constexpr int centre() const { return first + 3 * dim; }  // dim rows: the mean, for ChEES
   /// Cholesky factor C of the inverse mass, lower triangle by rows: velocity = C p, p ~ N(0, I).
   LOCKSTEP_FN constexpr int metric_factor() const { return first + 4 * dim; }
   /// Precision matrix of the base, lower triangle by rows.
@@ -28,8 +30,8 @@ struct ParameterLayout {
   }
 };
 
-/// Log density of the Gaussian base at x, -psi(x) = log_norm - |(x - mean) / sd|^2 / 2, and its gradient through
-/// `put(i, value)`. With inv_sd = log_norm = 0 it is identically zero: pure tempering.
+/// Log density of the Gaussian base at x, -psi(x) = log_norm - |(x - mean) / sd|^2 / 2, and its gradient
+/// through `put(i, value)`. With inv_sd = log_norm = 0 it is identically zero: pure tempering.
 template <int D, class L, class X, class P, class Put>
 LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, const X& x, const P& par, Put&& put) {
   const int d = extent<D>(layout.dim);
@@ -40,7 +42,8 @@ LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, const X& x, const 
       L row = L(0);  // row i of the precision times (x - mean)
       for (int j = 0; j < d; ++j) {
         const int a = i > j ? i : j, b = i > j ? j : i;
-        row = fma(par[layout.base_precision() + a * (a + 1) / 2 + b], x[j] - par[layout.base_mean() + j], row);
+        row =
+            fma(par[layout.base_precision() + a * (a + 1) / 2 + b], x[j] - par[layout.base_mean() + j], row);
       }
       q = fma(row, x[i] - par[layout.base_mean() + i], q);
       put(i, -row);

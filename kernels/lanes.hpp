@@ -16,7 +16,8 @@
 
 #if defined(__CUDACC__)
 #define LOCKSTEP_FN __host__ __device__ __forceinline__
-// Rows kept in registers need every index to be a constant: loops over rows are unrolled where their bounds are.
+// Rows kept in registers need every index to be a constant: loops over rows are unrolled where their bounds
+// are.
 #define LOCKSTEP_UNROLL _Pragma("unroll")
 #else
 #define LOCKSTEP_FN inline __attribute__((always_inline))
@@ -51,12 +52,16 @@ inline constexpr int lane_width = LaneTraits<L>::width;
 template <class L>
 concept ScalarLane = std::is_same_v<L, float> || std::is_same_v<L, double>;
 
-#define LOCKSTEP_SCALAR template <ScalarLane T> LOCKSTEP_FN
+#define LOCKSTEP_SCALAR   \
+  template <ScalarLane T> \
+  LOCKSTEP_FN
 
 LOCKSTEP_SCALAR T fma(T a, T b, T c) { return ::fma(a, b, c); }
 LOCKSTEP_SCALAR T nfma(T a, T b, T c) { return ::fma(-a, b, c); }
 LOCKSTEP_SCALAR T select(bool m, T a, T b) { return m ? a : b; }
-LOCKSTEP_SCALAR T min(T a, T b) { return a < b ? a : b; }  // second operand when either is NaN, as the packs do
+LOCKSTEP_SCALAR T min(T a, T b) {
+  return a < b ? a : b;
+}  // second operand when either is NaN, as the packs do
 LOCKSTEP_SCALAR T max(T a, T b) { return a > b ? a : b; }
 LOCKSTEP_SCALAR T abs(T a) { return ::fabs(a); }
 LOCKSTEP_SCALAR T sqrt(T a) { return ::sqrt(a); }
@@ -69,27 +74,15 @@ LOCKSTEP_FN bool mask_and(bool a, bool b) { return a && b; }
 LOCKSTEP_FN bool mask_not(bool a) { return !a; }
 
 template <class L, class T>
-  requires(ScalarLane<L> && std::is_arithmetic_v<T>)
-LOCKSTEP_FN L cast(T a) {
-  return static_cast<L>(a);
-}
+requires(ScalarLane<L>&& std::is_arithmetic_v<T>) LOCKSTEP_FN L cast(T a) { return static_cast<L>(a); }
 /// A mask of one lane type as a mask of another of the same width.
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN bool cast_mask(bool m) {
-  return m;
-}
+requires ScalarLane<L> LOCKSTEP_FN bool cast_mask(bool m) { return m; }
 
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN L load(const L* p) {
-  return *p;
-}
+requires ScalarLane<L> LOCKSTEP_FN L load(const L* p) { return *p; }
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN void store(L* p, L a) {
-  *p = a;
-}
+requires ScalarLane<L> LOCKSTEP_FN void store(L* p, L a) { *p = a; }
 
 // The 32-bit integer lanes that random numbers are made from.
 template <class L>
@@ -100,19 +93,14 @@ template <class L>
 using int_lane_t = typename IntLane<L>::type;
 
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN std::uint32_t load_int(const std::uint32_t* p) {
-  return *p;
-}
+requires ScalarLane<L> LOCKSTEP_FN std::uint32_t load_int(const std::uint32_t* p) { return *p; }
 /// The integer's upper 31 bits as a signed-convertible number in [0, 2^31).
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN L from_int31(std::uint32_t a) {
+requires ScalarLane<L> LOCKSTEP_FN L from_int31(std::uint32_t a) {
   return static_cast<L>(static_cast<std::int32_t>(a >> 1));
 }
 template <class L>
-  requires ScalarLane<L>
-LOCKSTEP_FN L from_int23(std::uint32_t a) {
+requires ScalarLane<L> LOCKSTEP_FN L from_int23(std::uint32_t a) {
   return static_cast<L>(static_cast<std::int32_t>(a >> 9));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CUDA launchers under the tile policy: one thread per chain, one warp per tile, the working rows in device memory.
-// Every model runs this way; kernels/launch_registers.cuh is the faster way for a few models of fixed size.
+// CUDA launchers under the tile policy: one thread per chain, one warp per tile, the working rows in device
+// memory. Every model runs this way; kernels/launch_registers.cuh is the faster way for a few models of fixed
+// size.
 #include <cuda_runtime.h>
 
 #include <stdexcept>
@@ -44,7 +45,8 @@ template <class R, class E, class Model>
 __global__ void __launch_bounds__(kMaxBlockThreads)
     initialize_tile_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
   const int chain = this_chain();
-  if (chain < b.tiles * kTile) initialize_lanes<R, E>(model, make_working_lanes<R, E>(model, b, chain, false));
+  if (chain < b.tiles * kTile)
+    initialize_lanes<R, E>(model, make_working_lanes<R, E>(model, b, chain, false));
 }
 
 template <class Transition, class R, class E, class Model>

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CUDA launchers under the register policy: as kernels/launch_cuda.cuh, with the working rows of a chain in its
-// thread's registers. For models of compile-time size (Model::kRows > 0). A row that spilled to memory would undo
-// the point, so files that instantiate these kernels are compiled with spills as errors (cmake/cuda.cmake).
+// CUDA launchers under the register policy: as kernels/launch_cuda.cuh, with the working rows of a chain in
+// its thread's registers. For models of compile-time size (Model::kRows > 0). A row that spilled to memory
+// would undo the point, so files that instantiate these kernels are compiled with spills as errors
+// (cmake/cuda.cmake).
 #include "kernels/launch_cuda.cuh"
 
 namespace lockstep {
 
-// Blocks of 128 threads per multiprocessor that the compiler must leave room for: 4, 3 and 2 let a thread have 128,
-// 168 and 255 registers. As many as no architecture spills with.
+// Blocks of 128 threads per multiprocessor that the compiler must leave room for: 4, 3 and 2 let a thread
+// have 128, 168 and 255 registers. As many as no architecture spills with.
 template <class R, class Model>
-inline constexpr int kMinBlocks = Model::kRows * sizeof(R) <= 8 ? 4 : Model::kRows * sizeof(R) <= 24 ? 3 : 2;
+inline constexpr int kMinBlocks = Model::kRows * sizeof(R) <= 8    ? 4
+                                  : Model::kRows * sizeof(R) <= 24 ? 3
+                                                                   : 2;
 
 template <class R, class E, class Model>
 __global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
-    initialize_register_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
+    initialize_register_kernel(const __grid_constant__ Model model,
+                               const __grid_constant__ BatchView<R, E> b) {
   const int chain = this_chain();
   if (chain >= b.tiles * kTile) return;
   RegisterRows<R, E, Model> rows;

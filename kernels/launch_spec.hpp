@@ -7,20 +7,28 @@ namespace lockstep {
 
 /// One launch: iterations [begin, end) of every chain.
 struct LaunchSpec {
-  StreamKey key;                    // of the run
+  StreamKey key;  // of the run
   std::uint32_t begin = 0, end = 0;
   Purpose momentum = Purpose::momentum, accept = Purpose::accept;  // the scout draws from its own streams
-  int num_leapfrog = 0;             // > 0: jittered uniformly on 1 .. 2 num_leapfrog - 1; 0: from trajectory_time
-  int max_leapfrog = 1024;          // cap on the steps of one trajectory
-  bool jitter = true;               // false: exactly num_leapfrog (or trajectory_time / step_size) steps
-  bool record = false;              // add to the accumulators
-  bool chees = false;               // add to the ChEES statistic
-  bool covariance = false;          // accumulate cross moments too
-  int thin = 1;                     // store every thin-th draw of [begin, end), where there is a draws buffer
+  int num_leapfrog = 0;     // > 0: jittered uniformly on 1 .. 2 num_leapfrog - 1; 0: from trajectory_time
+  int max_leapfrog = 1024;  // cap on the steps of one trajectory
+  bool jitter = true;       // false: exactly num_leapfrog (or trajectory_time / step_size) steps
+  bool record = false;      // add to the accumulators
+  bool chees = false;       // add to the ChEES statistic
+  bool covariance = false;  // accumulate cross moments too
+  int thin = 1;             // store every thin-th draw of [begin, end), where there is a draws buffer
 };
 
 /// Rows of the per-chain statistics (double).
-enum StatRow { stat_acceptance, stat_accepted, stat_divergences, stat_gradients, stat_chees, stat_switches, kStatRows };
+enum StatRow {
+  stat_acceptance,
+  stat_accepted,
+  stat_divergences,
+  stat_gradients,
+  stat_chees,
+  stat_switches,
+  kStatRows
+};
 
 /// Rows of a stored draw, after the dim rows of the unweighted draw x.
 enum DrawRow { draw_log_density, draw_acceptance, draw_steps, draw_beta, kDrawExtraRows };
@@ -37,20 +45,21 @@ struct MomentLayout {
   LOCKSTEP_FN constexpr int rows() const { return cross() + (covariance ? dim * (dim - 1) / 2 : 0); }
 };
 
-/// All chains of one shape, tile by tile; R is the precision of state and gradients, E of energies and weights.
+/// All chains of one shape, tile by tile; R is the precision of state and gradients, E of energies and
+/// weights.
 template <class R, class E>
 struct BatchView {
   int chains = 0, tiles = 0;
-  R *position = nullptr, *gradient = nullptr;      // [tile][rows][32]
-  E* cache = nullptr;                              // [tile][cache_rows][32]
-  R* parameters = nullptr;                         // [tile][ParameterLayout::rows][32]
-  double *stats = nullptr, *moments = nullptr;     // [tile][..rows][32]
-  int* mode = nullptr;                             // [tile][32]: mode of the last unweighted draw
+  R *position = nullptr, *gradient = nullptr;             // [tile][rows][32]
+  E* cache = nullptr;                                     // [tile][cache_rows][32]
+  R* parameters = nullptr;                                // [tile][ParameterLayout::rows][32]
+  double *stats = nullptr, *moments = nullptr;            // [tile][..rows][32]
+  int* mode = nullptr;                                    // [tile][32]: mode of the last unweighted draw
   const std::uint32_t *chain = nullptr, *unit = nullptr;  // [tile][32]
   // Working rows for the tile policy: position, momentum, gradient (R), position and cache (E).
   R* work = nullptr;
   E* work_energy = nullptr;
-  float* draws = nullptr;                          // [draw][dim + kDrawExtraRows][tiles * 32], or none
+  float* draws = nullptr;  // [draw][dim + kDrawExtraRows][tiles * 32], or none
 };
 
 }  // namespace lockstep

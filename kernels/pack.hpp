@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pack<T, W>: W chains side by side in SIMD registers, on Google Highway (docs/decisions/0003-pack-library.md).
-// W may exceed the machine's register; a pack is then several registers. Every operation is exact per lane, so
-// the same chain gives the same bits at every width. The namespace carries the instruction set's name, so that
-// code built for two sets can never be mixed by the linker.
-// One instruction set per build (-march), so static dispatch only; AES is not needed, and x86-64-v3/v4 lack it.
+// Pack<T, W>: W chains side by side in SIMD registers, on Google Highway
+// (docs/decisions/0003-pack-library.md). W may exceed the machine's register; a pack is then several
+// registers. Every operation is exact per lane, so the same chain gives the same bits at every width. The
+// namespace carries the instruction set's name, so that code built for two sets can never be mixed by the
+// linker. One instruction set per build (-march), so static dispatch only; AES is not needed, and
+// x86-64-v3/v4 lack it.
 #define HWY_COMPILE_ONLY_STATIC
 #define HWY_DISABLE_PCLMUL_AES
 #define HWY_WANT_AVX3_DL
@@ -43,8 +44,8 @@ struct Pack {
     for (auto& r : v) r = hn::Set(Tag(), a);
   }
   template <class S>
-    requires(std::is_arithmetic_v<S> && !std::is_same_v<S, T>)
-  LOCKSTEP_FN explicit Pack(S a) : Pack(static_cast<T>(a)) {}
+  requires(std::is_arithmetic_v<S> && !std::is_same_v<S, T>) LOCKSTEP_FN explicit Pack(S a)
+      : Pack(static_cast<T>(a)) {}
 };
 
 }  // namespace HWY_NAMESPACE
@@ -63,21 +64,26 @@ struct IntLane<Pack<T, W>> {
 
 inline namespace HWY_NAMESPACE {
 
-#define LOCKSTEP_PACK template <class T, int W> LOCKSTEP_FN
-#define LOCKSTEP_MAP(EXPR)                                \
-  Pack<T, W> r;                                           \
+#define LOCKSTEP_PACK       \
+  template <class T, int W> \
+  LOCKSTEP_FN
+#define LOCKSTEP_MAP(EXPR)                                       \
+  Pack<T, W> r;                                                  \
   for (int k = 0; k < Pack<T, W>::registers; ++k) r.v[k] = EXPR; \
   return r;
-#define LOCKSTEP_BINARY(OP, FN)                                                                      \
-  LOCKSTEP_PACK Pack<T, W> OP(Pack<T, W> a, Pack<T, W> b) { LOCKSTEP_MAP(hn::FN(a.v[k], b.v[k])) }   \
-  LOCKSTEP_PACK Pack<T, W> OP(Pack<T, W> a, std::type_identity_t<T> b) { return OP(a, Pack<T, W>(b)); } \
+#define LOCKSTEP_BINARY(OP, FN)                                                                     \
+  LOCKSTEP_PACK Pack<T, W>                                                                          \
+  OP(Pack<T, W> a, Pack<T, W> b){LOCKSTEP_MAP(hn::FN(a.v[k], b.v[k]))} LOCKSTEP_PACK Pack<T, W> OP( \
+      Pack<T, W> a, std::type_identity_t<T> b) {                                                    \
+    return OP(a, Pack<T, W>(b));                                                                    \
+  }                                                                                                 \
   LOCKSTEP_PACK Pack<T, W> OP(std::type_identity_t<T> a, Pack<T, W> b) { return OP(Pack<T, W>(a), b); }
-#define LOCKSTEP_COMPARE(OP, FN)                                                            \
-  LOCKSTEP_PACK PackMask<T, W> OP(Pack<T, W> a, Pack<T, W> b) {                              \
-    PackMask<T, W> r;                                                                       \
-    for (int k = 0; k < Pack<T, W>::registers; ++k) r.m[k] = hn::FN(a.v[k], b.v[k]);         \
-    return r;                                                                               \
-  }                                                                                         \
+#define LOCKSTEP_COMPARE(OP, FN)                                                     \
+  LOCKSTEP_PACK PackMask<T, W> OP(Pack<T, W> a, Pack<T, W> b) {                      \
+    PackMask<T, W> r;                                                                \
+    for (int k = 0; k < Pack<T, W>::registers; ++k) r.m[k] = hn::FN(a.v[k], b.v[k]); \
+    return r;                                                                        \
+  }                                                                                  \
   LOCKSTEP_PACK PackMask<T, W> OP(Pack<T, W> a, std::type_identity_t<T> b) { return OP(a, Pack<T, W>(b)); }
 
 LOCKSTEP_BINARY(operator+, Add)
@@ -89,25 +95,23 @@ LOCKSTEP_COMPARE(operator<=, Le)
 LOCKSTEP_COMPARE(operator>, Gt)
 LOCKSTEP_COMPARE(operator>=, Ge)
 
-LOCKSTEP_PACK Pack<T, W> operator-(Pack<T, W> a) { LOCKSTEP_MAP(hn::Neg(a.v[k])) }
-LOCKSTEP_PACK Pack<T, W> fma(Pack<T, W> a, Pack<T, W> b, Pack<T, W> c) {
-  LOCKSTEP_MAP(hn::MulAdd(a.v[k], b.v[k], c.v[k]))
-}
-LOCKSTEP_PACK Pack<T, W> nfma(Pack<T, W> a, Pack<T, W> b, Pack<T, W> c) {
-  LOCKSTEP_MAP(hn::NegMulAdd(a.v[k], b.v[k], c.v[k]))
-}
-LOCKSTEP_PACK Pack<T, W> select(PackMask<T, W> m, Pack<T, W> a, Pack<T, W> b) {
-  LOCKSTEP_MAP(hn::IfThenElse(m.m[k], a.v[k], b.v[k]))
-}
-// select, not the hardware minimum, would cost a compare: x86 min/max return the second operand on NaN, which is
-// what the scalar lanes do too.
-LOCKSTEP_PACK Pack<T, W> min(Pack<T, W> a, Pack<T, W> b) { LOCKSTEP_MAP(hn::Min(a.v[k], b.v[k])) }
-LOCKSTEP_PACK Pack<T, W> max(Pack<T, W> a, Pack<T, W> b) { LOCKSTEP_MAP(hn::Max(a.v[k], b.v[k])) }
-LOCKSTEP_PACK Pack<T, W> abs(Pack<T, W> a) { LOCKSTEP_MAP(hn::Abs(a.v[k])) }
-LOCKSTEP_PACK Pack<T, W> sqrt(Pack<T, W> a) { LOCKSTEP_MAP(hn::Sqrt(a.v[k])) }
-LOCKSTEP_PACK Pack<T, W> round(Pack<T, W> a) { LOCKSTEP_MAP(hn::Round(a.v[k])) }
-LOCKSTEP_PACK Pack<T, W> floor(Pack<T, W> a) { LOCKSTEP_MAP(hn::Floor(a.v[k])) }
-LOCKSTEP_PACK PackMask<T, W> is_finite(Pack<T, W> a) {
+LOCKSTEP_PACK Pack<T, W> operator-(Pack<T, W> a){
+    LOCKSTEP_MAP(hn::Neg(a.v[k]))} LOCKSTEP_PACK Pack<T, W> fma(Pack<T, W> a, Pack<T, W> b, Pack<T, W> c){
+    LOCKSTEP_MAP(hn::MulAdd(a.v[k], b.v[k],
+                            c.v[k]))} LOCKSTEP_PACK Pack<T, W> nfma(Pack<T, W> a, Pack<T, W> b, Pack<T, W> c){
+    LOCKSTEP_MAP(hn::NegMulAdd(a.v[k], b.v[k], c.v[k]))} LOCKSTEP_PACK Pack<T, W> select(PackMask<T, W> m,
+                                                                                         Pack<T, W> a,
+                                                                                         Pack<T, W> b){
+    LOCKSTEP_MAP(hn::IfThenElse(m.m[k], a.v[k], b.v[k]))}
+// select, not the hardware minimum, would cost a compare: x86 min/max return the second operand on NaN, which
+// is what the scalar lanes do too.
+LOCKSTEP_PACK Pack<T, W> min(Pack<T, W> a, Pack<T, W> b){
+    LOCKSTEP_MAP(hn::Min(a.v[k], b.v[k]))} LOCKSTEP_PACK Pack<T, W> max(Pack<T, W> a, Pack<T, W> b){
+    LOCKSTEP_MAP(hn::Max(a.v[k], b.v[k]))} LOCKSTEP_PACK Pack<T, W> abs(Pack<T, W> a){
+    LOCKSTEP_MAP(hn::Abs(a.v[k]))} LOCKSTEP_PACK Pack<T, W> sqrt(Pack<T, W> a){
+    LOCKSTEP_MAP(hn::Sqrt(a.v[k]))} LOCKSTEP_PACK Pack<T, W> round(Pack<T, W> a){
+    LOCKSTEP_MAP(hn::Round(a.v[k]))} LOCKSTEP_PACK Pack<T, W> floor(Pack<T, W> a){
+    LOCKSTEP_MAP(hn::Floor(a.v[k]))} LOCKSTEP_PACK PackMask<T, W> is_finite(Pack<T, W> a) {
   PackMask<T, W> r;
   for (int k = 0; k < Pack<T, W>::registers; ++k)
     r.m[k] = hn::Eq(hn::Sub(a.v[k], a.v[k]), hn::Zero(typename Pack<T, W>::Tag()));
@@ -128,8 +132,7 @@ LOCKSTEP_PACK PackMask<T, W> mask_not(PackMask<T, W> a) {
 }
 
 template <class L>
-  requires(lane_width<L> > 1)
-LOCKSTEP_FN L load(const scalar_t<L>* p) {
+requires(lane_width<L> > 1) LOCKSTEP_FN L load(const scalar_t<L>* p) {
   L r;
   for (int k = 0; k < L::registers; ++k) r.v[k] = hn::LoadU(typename L::Tag(), p + k * L::Layout::lanes);
   return r;
@@ -150,8 +153,7 @@ LOCKSTEP_PACK T reduce_max(Pack<T, W> a) {
 
 /// Conversion between lane types of one width (float <-> double), through memory: once per trajectory.
 template <class L, class T, int W>
-  requires(lane_width<L> == W)
-LOCKSTEP_FN L cast(Pack<T, W> a) {
+requires(lane_width<L> == W) LOCKSTEP_FN L cast(Pack<T, W> a) {
   if constexpr (std::is_same_v<L, Pack<T, W>>) {
     return a;
   } else {
@@ -163,13 +165,11 @@ LOCKSTEP_FN L cast(Pack<T, W> a) {
   }
 }
 template <class L, class T>
-  requires(lane_width<L> > 1 && std::is_arithmetic_v<T>)
-LOCKSTEP_FN L cast(T a) {
+requires(lane_width<L> > 1 && std::is_arithmetic_v<T>) LOCKSTEP_FN L cast(T a) {
   return L(static_cast<scalar_t<L>>(a));
 }
 template <class L, class T, int W>
-  requires(lane_width<L> == W)
-LOCKSTEP_FN mask_t<L> cast_mask(PackMask<T, W> m) {
+requires(lane_width<L> == W) LOCKSTEP_FN mask_t<L> cast_mask(PackMask<T, W> m) {
   if constexpr (std::is_same_v<mask_t<L>, PackMask<T, W>>) {
     return m;
   } else {
@@ -179,13 +179,11 @@ LOCKSTEP_FN mask_t<L> cast_mask(PackMask<T, W> m) {
 
 // --- integers for random numbers ------------------------------------------------------------------
 template <class L>
-  requires(lane_width<L> > 1)
-LOCKSTEP_FN int_lane_t<L> load_int(const std::uint32_t* p) {
+requires(lane_width<L> > 1) LOCKSTEP_FN int_lane_t<L> load_int(const std::uint32_t* p) {
   return load<int_lane_t<L>>(p);
 }
 template <class L>
-  requires(lane_width<L> > 1)
-LOCKSTEP_FN L from_signed(int_lane_t<L> a) {
+requires(lane_width<L> > 1) LOCKSTEP_FN L from_signed(int_lane_t<L> a) {
   using T = scalar_t<L>;
   alignas(64) std::uint32_t x[lane_width<L>];
   alignas(64) T y[lane_width<L>];
@@ -199,13 +197,11 @@ LOCKSTEP_FN Pack<std::uint32_t, W> shift_right(Pack<std::uint32_t, W> a) {
   return a;
 }
 template <class L>
-  requires(lane_width<L> > 1)
-LOCKSTEP_FN L from_int31(int_lane_t<L> a) {
+requires(lane_width<L> > 1) LOCKSTEP_FN L from_int31(int_lane_t<L> a) {
   return from_signed<L>(shift_right<1>(a));
 }
 template <class L>
-  requires(lane_width<L> > 1)
-LOCKSTEP_FN L from_int23(int_lane_t<L> a) {
+requires(lane_width<L> > 1) LOCKSTEP_FN L from_int23(int_lane_t<L> a) {
   return from_signed<L>(shift_right<9>(a));
 }
 template <int W>

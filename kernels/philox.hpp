@@ -17,19 +17,19 @@ namespace lockstep {
 
 /// What a draw is for. Append only: a number, once used, keeps its meaning for ever.
 enum class Purpose : std::uint32_t {
-  start = 0,            // initial positions
-  momentum = 1,         // HMC momentum refresh
-  accept = 2,           // Metropolis uniform
-  trajectory = 3,       // leapfrog jitter, one per setting and iteration
-  select = 4,           // index of the pseudo-sample kept as an unweighted draw
-  proposal = 5,         // random-walk proposal
-  resample = 6,         // sequential Monte Carlo
-  scout = 7,            // initial particles of the scout
+  start = 0,       // initial positions
+  momentum = 1,    // HMC momentum refresh
+  accept = 2,      // Metropolis uniform
+  trajectory = 3,  // leapfrog jitter, one per setting and iteration
+  select = 4,      // index of the pseudo-sample kept as an unweighted draw
+  proposal = 5,    // random-walk proposal
+  resample = 6,    // sequential Monte Carlo
+  scout = 7,       // initial particles of the scout
   scout_momentum = 8,
   scout_accept = 9,
-  exact = 10,           // exact draws of a target
-  bootstrap = 11,       // estimators on the host
-  pseudo_start = 12,    // starts of pseudo-samples and inverse temperatures
+  exact = 10,         // exact draws of a target
+  bootstrap = 11,     // estimators on the host
+  pseudo_start = 12,  // starts of pseudo-samples and inverse temperatures
 };
 
 struct StreamKey {

@@ -24,7 +24,8 @@ struct Rows {
     if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
       store(p + row * stride, value);
     } else {
-      for (int i = 0; i < lane_width<L>; ++i) p[row * stride + i] = reinterpret_cast<const scalar_t<L>*>(&value)[i];
+      for (int i = 0; i < lane_width<L>; ++i)
+        p[row * stride + i] = reinterpret_cast<const scalar_t<L>*>(&value)[i];
     }
   }
   LOCKSTEP_FN Rows from(int row) const { return {p + row * stride, stride}; }
@@ -57,7 +58,8 @@ struct Locals {
   LOCKSTEP_FN View view() { return {v}; }
 };
 
-/// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the work.
+/// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the
+/// work.
 struct NoGradient {
   static constexpr bool wanted = false;
   template <class L>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The staged driver on the CPU: every stage runs over the whole batch before the next begins, with the working rows
-// of all chains in memory. Same stage functions as the fused driver, so the same bits; batch targets, whose
-// gradient is a matrix product over all chains, need this order.
+// The staged driver on the CPU: every stage runs over the whole batch before the next begins, with the
+// working rows of all chains in memory. Same stage functions as the fused driver, so the same bits; batch
+// targets, whose gradient is a matrix product over all chains, need this order.
 #include "kernels/launch_cpu.hpp"
 
 namespace lockstep {
@@ -26,9 +26,13 @@ void advance_staged(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>
   };
   for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
     auto draw = [&](const auto& w) { return Draw<L>{spec.key, iteration, w.chain, w.unit}; };
-    stage([&](int k, const auto& w) { proposals[k] = stage_propose<Transition, L, E>(model, spec, draw(w), w); });
+    stage([&](int k, const auto& w) {
+      proposals[k] = stage_propose<Transition, L, E>(model, spec, draw(w), w);
+    });
     stage([&](int, const auto& w) { stage_evaluate<L, E>(model, w); });
-    stage([&](int k, const auto& w) { acceptance[k] = stage_decide<L, E>(model, spec, draw(w), proposals[k], w); });
+    stage([&](int k, const auto& w) {
+      acceptance[k] = stage_decide<L, E>(model, spec, draw(w), proposals[k], w);
+    });
     if (spec.record || b.draws != nullptr)
       stage([&](int k, const auto& w) {
         stage_accumulate<L, E>(model, spec, draw(w), acceptance[k], proposals[k], w);

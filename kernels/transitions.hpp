@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Transitions: each leaves the model's density invariant. A transition proposes; kernels/driver.hpp accepts.
-// Metrics: momentum p ~ N(0, I) and velocity C p, with C C' the inverse mass (C diagonal, or a Cholesky factor).
+// Metrics: momentum p ~ N(0, I) and velocity C p, with C C' the inverse mass (C diagonal, or a Cholesky
+// factor).
 #include "kernels/lane_parameters.hpp"
 #include "kernels/launch_spec.hpp"
 
@@ -16,7 +17,8 @@ LOCKSTEP_FN void drift(const Model& model, const P& par, L factor, const X& x, c
     for (int b = 0; b < blocks; b += d)
       for (int i = 0; i < d; ++i) {
         L v = L(0);
-        for (int j = 0; j <= i; ++j) v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], p[b + j], v);
+        for (int j = 0; j <= i; ++j)
+          v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], p[b + j], v);
         x.set(b + i, fma(factor, v, x[b + i]));
       }
   } else {
@@ -34,7 +36,8 @@ LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, const G& g, co
     for (int b = 0; b < blocks; b += d)
       for (int j = 0; j < d; ++j) {
         L v = L(0);
-        for (int i = j; i < d; ++i) v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], g[b + i], v);
+        for (int i = j; i < d; ++i)
+          v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], g[b + i], v);
         p.set(b + j, fma(factor, v, p[b + j]));
       }
   } else {
@@ -46,8 +49,8 @@ LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, const G& g, co
 }
 
 /// Keeps positions inside [-h, h] by reflection, turning the momentum: volume preserving and reversible
-/// (diagonal metric only). A step longer than the box becomes NaN, so that its trajectory is rejected: one that
-/// came back inside could not be retraced.
+/// (diagonal metric only). A step longer than the box becomes NaN, so that its trajectory is rejected: one
+/// that came back inside could not be retraced.
 template <class L, class Model, class X, class M>
 LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
   using R = scalar_t<L>;
@@ -102,8 +105,8 @@ LOCKSTEP_FN L num_steps(const LaunchSpec& spec, std::uint32_t iteration, const P
   return max(min(n, L(R(spec.max_leapfrog))), L(1));
 }
 
-/// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is kept
-/// for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
+/// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is
+/// kept for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
 struct Hmc {
   template <class L, class E, class Model, class P, class X, class M, class G>
   LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
@@ -132,8 +135,8 @@ struct Hmc {
 /// Random-walk Metropolis: x' = x + step_size C z, symmetric. Uses no gradient.
 struct RandomWalk {
   template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec&, const Draw<L>& draw,
-                                            const X& x, const M& p, const G&) {
+  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec&,
+                                            const Draw<L>& draw, const X& x, const M& p, const G&) {
     draw.normals(Purpose::proposal, model.rows(), [&](int j, L z) { p.set(j, z); });
     drift(model, par, L(par[ParameterLayout::step_size]), x, p);
     reflect<L>(model, x, p);

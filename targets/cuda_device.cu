@@ -12,7 +12,8 @@ __global__ void touch_kernel() {}
 
 constexpr int kChainsPerThread = 16, kRounds = 4096, kThreads = 256;
 
-/// Independent multiply-adds: enough in flight per thread to hide their latency at full occupancy and well below.
+/// Independent multiply-adds: enough in flight per thread to hide their latency at full occupancy and well
+/// below.
 __global__ void __launch_bounds__(kThreads) fma_kernel(float* out, float factor, float addend) {
   float a[kChainsPerThread];
 #pragma unroll
@@ -130,9 +131,8 @@ double measure_copy_bandwidth() {
   const std::size_t bytes = std::min(std::size_t(1) << 30, free_bytes / 8);
   const DeviceMemory from(bytes), to(bytes);
   LOCKSTEP_CHECK_CUDA(cudaMemset(from.get(), 0, bytes));
-  const double seconds = fastest([&] {
-    LOCKSTEP_CHECK_CUDA(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice));
-  });
+  const double seconds = fastest(
+      [&] { LOCKSTEP_CHECK_CUDA(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice)); });
   return 2.0 * bytes / seconds;
 }
 

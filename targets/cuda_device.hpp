@@ -12,7 +12,7 @@ struct CudaDevice {
   std::string name;
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
-  std::size_t memory = 0;    // bytes
+  std::size_t memory = 0;  // bytes
 };
 
 /// The current CUDA device, or nothing; then `why_not`, where given, says why. Never throws.
@@ -21,16 +21,17 @@ std::optional<CudaDevice> find_cuda_device(std::string* why_not = nullptr);
 /// Whether an engine can run: there is a device, and this build holds code for it. Never throws.
 bool cuda_available();
 
-/// The device's name and compute capability, such as "NVIDIA H100 (sm_90)". Throws std::runtime_error without one.
+/// The device's name and compute capability, such as "NVIDIA H100 (sm_90)". Throws std::runtime_error without
+/// one.
 std::string cuda_device_name();
 
-/// Floating-point operations per second in float, a fused multiply-add counting as two: the best of a few runs of
-/// a kernel of independent multiply-adds in registers. Throws std::runtime_error on any CUDA error.
+/// Floating-point operations per second in float, a fused multiply-add counting as two: the best of a few
+/// runs of a kernel of independent multiply-adds in registers. Throws std::runtime_error on any CUDA error.
 double measure_fma_peak();
 
-/// Bytes per second of a copy within device memory, what is read and what is written both counted: the best of a
-/// few runs over 1 GiB, or an eighth of the free memory where that is less. Throws std::runtime_error on any
-/// CUDA error.
+/// Bytes per second of a copy within device memory, what is read and what is written both counted: the best
+/// of a few runs over 1 GiB, or an eighth of the free memory where that is less. Throws std::runtime_error on
+/// any CUDA error.
 double measure_copy_bandwidth();
 
 }  // namespace lockstep

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Device memory that grows like a std::vector. Thrust owns it, in targets/device_vector.cu alone: its headers take
-// longer to compile than the kernels of a small density, and none of its types is seen elsewhere.
+// Device memory that grows like a std::vector. Thrust owns it, in targets/device_vector.cu alone: its headers
+// take longer to compile than the kernels of a small density, and none of its types is seen elsewhere.
 #include <cstddef>
 #include <memory>
 #include <vector>
 
 namespace lockstep {
 
-/// n numbers of type float, double, int or std::uint32_t on the current CUDA device. Functions that allocate or copy
-/// throw std::runtime_error on a CUDA error.
+/// n numbers of type float, double, int or std::uint32_t on the current CUDA device. Functions that allocate
+/// or copy throw std::runtime_error on a CUDA error.
 template <class T>
 class DeviceVector {
  public:

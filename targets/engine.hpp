@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the host sees of a batch of chains: a model (target, path or pseudo-extended target) bound to a back end.
-// One interface for every density, precision and device; numbers cross it in double, row by row.
+// What the host sees of a batch of chains: a model (target, path or pseudo-extended target) bound to a back
+// end. One interface for every density, precision and device; numbers cross it in double, row by row.
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,7 +19,7 @@ enum class Driver { fused, staged };
 struct ModelSpec {
   ModelKind kind = ModelKind::plain;
   int pseudo_samples = 1;
-  bool learned = true;            // inverse temperatures are part of the state
+  bool learned = true;  // inverse temperatures are part of the state
   double fixed_beta = 0, low = 0, high = 1, g_exponent = 0;
   double box = std::numeric_limits<double>::infinity();
   bool dense_metric = false, dense_base = false;
@@ -30,11 +30,11 @@ struct EngineSpec {
   TransitionKind transition = TransitionKind::hmc;
   Precision precision = Precision::mixed;
   Driver driver = Driver::fused;
-  int pack_width = 0;             // 0: the machine's; tests ask for others. 1: the scalar reference
+  int pack_width = 0;  // 0: the machine's; tests ask for others. 1: the scalar reference
   int threads = 1;
   bool cuda = false;
   bool covariance = false;
-  int draws = 0;                  // draws kept per launch; 0: none
+  int draws = 0;                           // draws kept per launch; 0: none
   std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
 };
 
@@ -43,7 +43,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual int dim() const = 0;
   virtual int samples() const = 0;
-  virtual int rows() const = 0;          // of a position
+  virtual int rows() const = 0;  // of a position
   virtual int cache_rows() const = 0;
   virtual ParameterLayout layout() const = 0;
   virtual MomentLayout moment_layout() const = 0;

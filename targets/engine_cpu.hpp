@@ -15,21 +15,35 @@ struct CpuBackend {
       : threads_(spec.threads), width_(spec.pack_width), driver_(spec.driver), transition_(spec.transition) {}
 
   template <int D>
-  static constexpr bool specialises() { return true; }
+  static constexpr bool specialises() {
+    return true;
+  }
   template <class R, int D, int N>
-  static constexpr bool in_registers() { return false; }  // the rows live in the first-level cache anyway
+  static constexpr bool in_registers() {
+    return false;
+  }  // the rows live in the first-level cache anyway
   template <class Model>
-  bool needs_work_rows(const Model&) const { return driver_ == Driver::staged; }
+  bool needs_work_rows(const Model&) const {
+    return driver_ == Driver::staged;
+  }
   template <class Density>
   void bind(Density&) {}
   template <class T>
-  static T* data(std::vector<T>& v) { return v.data(); }
+  static T* data(std::vector<T>& v) {
+    return v.data();
+  }
   template <class T>
-  static std::vector<T> to_host(const std::vector<T>& v) { return v; }
+  static std::vector<T> to_host(const std::vector<T>& v) {
+    return v;
+  }
   template <class T>
-  static void from_host(std::vector<T>& v, std::vector<T>& host) { v.swap(host); }
+  static void from_host(std::vector<T>& v, std::vector<T>& host) {
+    v.swap(host);
+  }
   template <class T>
-  static void fill(std::vector<T>& v, T value) { std::fill(v.begin(), v.end(), value); }
+  static void fill(std::vector<T>& v, T value) {
+    std::fill(v.begin(), v.end(), value);
+  }
 
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {

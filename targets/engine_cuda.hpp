@@ -17,11 +17,17 @@ class CudaBackend {
   explicit CudaBackend(const EngineSpec& spec) : driver_(spec.driver), transition_(spec.transition) {}
 
   template <int D>
-  static constexpr bool specialises() { return D == kRegisterDim; }
+  static constexpr bool specialises() {
+    return D == kRegisterDim;
+  }
   template <class R, int D, int N>
-  static constexpr bool in_registers() { return fits_registers<R>(D, N); }
+  static constexpr bool in_registers() {
+    return fits_registers<R>(D, N);
+  }
   template <class Model>
-  bool needs_work_rows(const Model&) const { return Model::kRows == 0; }
+  bool needs_work_rows(const Model&) const {
+    return Model::kRows == 0;
+  }
 
   /// Copies a density's arrays to the device, and lets it read them there.
   template <class Density>
@@ -32,13 +38,21 @@ class CudaBackend {
     });
   }
   template <class T>
-  static T* data(DeviceVector<T>& v) { return v.data(); }
+  static T* data(DeviceVector<T>& v) {
+    return v.data();
+  }
   template <class T>
-  static std::vector<T> to_host(const DeviceVector<T>& v) { return v.to_host(); }
+  static std::vector<T> to_host(const DeviceVector<T>& v) {
+    return v.to_host();
+  }
   template <class T>
-  static void from_host(DeviceVector<T>& v, const std::vector<T>& host) { v.from_host(host); }
+  static void from_host(DeviceVector<T>& v, const std::vector<T>& host) {
+    v.from_host(host);
+  }
   template <class T>
-  static void fill(DeviceVector<T>& v, T value) { v.fill(value); }
+  static void fill(DeviceVector<T>& v, T value) {
+    v.fill(value);
+  }
 
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
@@ -58,7 +72,8 @@ class CudaBackend {
           if constexpr (Model::kWalks) return advance_tiles<RandomWalk>(model, b, spec);
           throw std::logic_error("random walks run on the target itself");
         }
-        if (driver_ == Driver::staged) return advance_staged_cuda<Hmc>(model, b, spec, between<R, E>(b.tiles * kTile));
+        if (driver_ == Driver::staged)
+          return advance_staged_cuda<Hmc>(model, b, spec, between<R, E>(b.tiles * kTile));
       }
       advance_tiles<Hmc>(model, b, spec);
     }

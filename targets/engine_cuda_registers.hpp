@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The members of RegisterKernels, included by the generated file of each density and precision that compiles its
-// register kernels, with spills as errors, apart from the rest of its engine.
+// The members of RegisterKernels, included by the generated file of each density and precision that compiles
+// its register kernels, with spills as errors, apart from the rest of its engine.
 #include "kernels/launch_registers.cuh"
 #include "targets/register_kernels.hpp"
 
 namespace lockstep {
 
-#define LOCKSTEP_REGISTER_KERNELS(Model, fits)                                                            \
-  template <class Density, class R, class E>                                                              \
-  void RegisterKernels<Density, R, E>::initialize(const Model& model, const BatchView<R, E>& b) {         \
-    if constexpr (fits) initialize_registers(model, b);                                                   \
-  }                                                                                                       \
-  template <class Density, class R, class E>                                                              \
-  void RegisterKernels<Density, R, E>::advance(const Model& model, const BatchView<R, E>& b,              \
-                                               const LaunchSpec& spec) {                                  \
-    if constexpr (fits) advance_registers<Hmc>(model, b, spec);                                           \
+#define LOCKSTEP_REGISTER_KERNELS(Model, fits)                                                    \
+  template <class Density, class R, class E>                                                      \
+  void RegisterKernels<Density, R, E>::initialize(const Model& model, const BatchView<R, E>& b) { \
+    if constexpr (fits) initialize_registers(model, b);                                           \
+  }                                                                                               \
+  template <class Density, class R, class E>                                                      \
+  void RegisterKernels<Density, R, E>::advance(const Model& model, const BatchView<R, E>& b,      \
+                                               const LaunchSpec& spec) {                          \
+    if constexpr (fits) advance_registers<Hmc>(model, b, spec);                                   \
   }
 LOCKSTEP_REGISTER_KERNELS(Plain, true)
 LOCKSTEP_REGISTER_KERNELS(Tempered, true)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Engine for one model on one back end. A Backend gives memory (`vector<T>`), the copy of a density's arrays to it
+// Engine for one model on one back end. A Backend gives memory (`vector<T>`), the copy of a density's arrays
+// to it
 // (`bind`), and the launches (`initialize`, `advance`).
 #include <algorithm>
 #include <cassert>
@@ -102,7 +103,8 @@ class EngineOf : public Engine {
       for (int r = 0; r < count; ++r)
         for (int i = 0; i < kTile; ++i) {
           const int c = std::min(t * kTile + i, chains_ - 1);
-          host[(std::size_t(t) * rows + first + r) * kTile + i] = static_cast<T>(from[std::size_t(r) * chains_ + c]);
+          host[(std::size_t(t) * rows + first + r) * kTile + i] =
+              static_cast<T>(from[std::size_t(r) * chains_ + c]);
         }
     Backend::from_host(to, host);
   }
@@ -142,7 +144,8 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
   if (m.kind == ModelKind::pseudo_extended) {
     auto make = [&]<int N>(std::integral_constant<int, N>) -> std::unique_ptr<Engine> {
       using Model = PseudoExtended<Density, D, N>;
-      Model model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box};
+      Model model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta,
+                  m.low,   m.high, m.g_exponent,     m.box};
       return std::make_unique<EngineOf<Backend, Model, R, E>>(model, spec);
     };
     if constexpr (Backend::template in_registers<R, D, 2>())
@@ -152,8 +155,10 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
     return make(std::integral_constant<int, 0>());
   }
   if (m.kind == ModelKind::path)
-    return std::make_unique<EngineOf<Backend, Path<Density, D, true>, R, E>>(Path<Density, D, true>{density, layout}, spec);
-  return std::make_unique<EngineOf<Backend, Path<Density, D, false>, R, E>>(Path<Density, D, false>{density, layout}, spec);
+    return std::make_unique<EngineOf<Backend, Path<Density, D, true>, R, E>>(
+        Path<Density, D, true>{density, layout}, spec);
+  return std::make_unique<EngineOf<Backend, Path<Density, D, false>, R, E>>(
+      Path<Density, D, false>{density, layout}, spec);
 }
 
 template <class Backend, class R, class E, class Density>
@@ -164,10 +169,12 @@ std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec
   [&]<int... D>(std::integer_sequence<int, D...>) {
     [[maybe_unused]] auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
       if constexpr (Backend::template specialises<K>())
-        if (!engine && !general && density.dim == K) engine = make_engine_of_dim<Backend, R, E, K>(density, spec);
+        if (!engine && !general && density.dim == K)
+          engine = make_engine_of_dim<Backend, R, E, K>(density, spec);
     };
     (try_dim(std::integral_constant<int, D>()), ...);
-  }(typename Density::SpecialisedDims());
+  }
+  (typename Density::SpecialisedDims());
   return engine ? std::move(engine) : make_engine_of_dim<Backend, R, E, 0>(density, spec);
 }
 

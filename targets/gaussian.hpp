@@ -3,9 +3,11 @@
 // The worked example: read this file to learn how a target is written.
 //
 // A target is one header with two structs, one line in targets/targets.list, and one test.
-//   1. The density: a small struct of numbers, copied to every thread. Its template `log_density` is written once
+//   1. The density: a small struct of numbers, copied to every thread. Its template `log_density` is written
+//   once
 //      and compiled for SIMD packs, for CUDA threads and for the scalar reference.
-//   2. The definition: the name users type, what `lockstep targets NAME` says, how settings and data become the
+//   2. The definition: the name users type, what `lockstep targets NAME` says, how settings and data become
+//   the
 //      density, and the truth where there is one.
 #include "targets/target.hpp"
 
@@ -15,7 +17,7 @@ namespace lockstep {
 struct Gaussian : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 0;
-  double log_norm = 0;      // -d/2 log 2 pi - sum log sd
+  double log_norm = 0;  // -d/2 log 2 pi - sum log sd
   ParameterArray mean, inv_sd;
 
   /// Every array, for the copy to a device: f(array, length).
@@ -25,8 +27,8 @@ struct Gaussian : DensityDefaults {
     f(inv_sd, dim);
   }
 
-  /// log density and its gradient at x (x[i] reads, g.set(i, v) writes). D is the compile-time dimension or 0;
-  /// L is the lane type: only the operations of kernels/lanes.hpp, no `if` on lane values.
+  /// log density and its gradient at x (x[i] reads, g.set(i, v) writes). D is the compile-time dimension or
+  /// 0; L is the lane type: only the operations of kernels/lanes.hpp, no `if` on lane values.
   template <int D, class L, class X, class G>
   LOCKSTEP_FN L log_density(const X& x, const G& g) const {
     const auto* m = mean.get<L>();
@@ -45,11 +47,12 @@ struct GaussianTarget {
   using Density = Gaussian;
 
   static TargetInfo info() {
-    return {.name = "gaussian",
-            .summary = "Gaussian with independent axes, standard deviations from 1 to target.ratio",
-            .formula = "log N(x; 0, diag sd^2), sd_i = ratio^(i / (dim - 1))",
-            .settings = {{"dim", "dimension (default 10)"}, {"ratio", "largest sd over smallest (default 1)"}},
-            .truth = "closed form: mean 0, variances sd_i^2, log Z = 0"};
+    return {
+        .name = "gaussian",
+        .summary = "Gaussian with independent axes, standard deviations from 1 to target.ratio",
+        .formula = "log N(x; 0, diag sd^2), sd_i = ratio^(i / (dim - 1))",
+        .settings = {{"dim", "dimension (default 10)"}, {"ratio", "largest sd over smallest (default 1)"}},
+        .truth = "closed form: mean 0, variances sd_i^2, log Z = 0"};
   }
 
   static Built<Gaussian> build(TargetInput& in) {

@@ -30,11 +30,14 @@ Built<Mixture> build_mixture(const MixtureParameters& p) {
     const double w = p.weights[k] / total;
     const Eigen::VectorXd mu = Eigen::Map<const Eigen::VectorXd>(p.means.data() + std::size_t(k) * d, d);
     Matrix s = Matrix::Identity(d, d);
-    if (b.density.full) s = Eigen::Map<const Matrix>(p.covariances.data() + std::size_t(k) * d * d, d, d);
-    else s *= p.sds[k] * p.sds[k];
+    if (b.density.full)
+      s = Eigen::Map<const Matrix>(p.covariances.data() + std::size_t(k) * d * d, d, d);
+    else
+      s *= p.sds[k] * p.sds[k];
     const Eigen::LLT<Matrix> llt(s);
     factor[k] = llt.matrixL();
-    log2_weight[k] = (std::log(w) - 0.5 * d * std::log(2 * kPi) - factor[k].diagonal().array().log().sum()) * kLog2E;
+    log2_weight[k] =
+        (std::log(w) - 0.5 * d * std::log(2 * kPi) - factor[k].diagonal().array().log().sum()) * kLog2E;
     if (b.density.full) {
       const Matrix inverse = llt.solve(Matrix::Identity(d, d));
       precision.insert(precision.end(), inverse.data(), inverse.data() + inverse.size());
@@ -68,46 +71,56 @@ Built<Mixture> build_mixture(const MixtureParameters& p) {
     while (k + 1 < p.weights.size() && u >= p.weights[k]) u -= p.weights[k++];
     Eigen::VectorXd z(d);
     for (int i = 0; i < d; ++i) z[i] = draw.normal();
-    Eigen::Map<Eigen::VectorXd>(x, d) = factor[k] * z + Eigen::Map<const Eigen::VectorXd>(p.means.data() + k * d, d);
+    Eigen::Map<Eigen::VectorXd>(x, d) =
+        factor[k] * z + Eigen::Map<const Eigen::VectorXd>(p.means.data() + k * d, d);
   };
   return b;
 }
 
 TargetInfo MixtureTarget::info() {
-  return {.name = "mixture",
-          .summary = "mixture of Gaussians from a file, any number of components in any dimension",
-          .formula = "log sum_k w_k N(x; mu_k, S_k), normalised (weights are scaled to sum to one)",
-          .settings = {},
-          .data = "JSON: means [K][d], weights [K], and sds [K] (standard deviations) or covariances [K][d][d]",
-          .truth = "closed form: mean, covariance, log Z = 0"};
+  return {
+      .name = "mixture",
+      .summary = "mixture of Gaussians from a file, any number of components in any dimension",
+      .formula = "log sum_k w_k N(x; mu_k, S_k), normalised (weights are scaled to sum to one)",
+      .settings = {},
+      .data = "JSON: means [K][d], weights [K], and sds [K] (standard deviations) or covariances [K][d][d]",
+      .truth = "closed form: mean, covariance, log Z = 0"};
 }
 
 Built<Mixture> MixtureTarget::build(TargetInput& in) {
   if (!in.has_data())
-    in.fail("target mixture has no data (it needs its components). Give --data FILE.json with means, weights and sds");
+    in.fail(
+        "target mixture has no data (it needs its components). Give --data FILE.json with means, weights and "
+        "sds");
   const DataArray means = in.array("means"), weights = in.array("weights");
   if (means.shape.size() != 2 || means.values.empty())
-    in.fail("means is not a table (a row of d numbers for each of K components). Write it as [[m11, m12], [m21, m22]]");
+    in.fail(
+        "means is not a table (a row of d numbers for each of K components). Write it as [[m11, m12], [m21, "
+        "m22]]");
   const int k = means.shape[0], d = means.shape[1];
   auto expect = [&](const DataArray& a, const std::string& name, std::vector<int> shape) {
     if (a.shape == shape) return;
     std::string want, got;
     for (int s : shape) want += "[" + std::to_string(s) + "]";
     for (int s : a.shape) got += "[" + std::to_string(s) + "]";
-    in.fail(name + " has shape " + got + " (means has " + std::to_string(k) + " components in " + std::to_string(d) +
-            " dimensions). Give " + name + " the shape " + want);
+    in.fail(name + " has shape " + got + " (means has " + std::to_string(k) + " components in " +
+            std::to_string(d) + " dimensions). Give " + name + " the shape " + want);
   };
   expect(weights, "weights", {k});
   for (double w : weights.values)
-    if (!(w > 0)) in.fail("weights has an entry that is not positive (a component must have weight). Leave it out");
+    if (!(w > 0))
+      in.fail("weights has an entry that is not positive (a component must have weight). Leave it out");
   MixtureParameters p{d, means.values, weights.values, {}, {}};
   if (in.has("sds") == in.has("covariances"))
-    in.fail("the data give both or neither of sds and covariances (one says how wide each component is). Give one");
+    in.fail(
+        "the data give both or neither of sds and covariances (one says how wide each component is). Give "
+        "one");
   if (in.has("sds")) {
     const DataArray sds = in.array("sds");
     expect(sds, "sds", {k});
     for (double s : sds.values)
-      if (!(s > 0)) in.fail("sds has an entry that is not positive (a standard deviation is above zero). Correct it");
+      if (!(s > 0))
+        in.fail("sds has an entry that is not positive (a standard deviation is above zero). Correct it");
     p.sds = sds.values;
   } else {
     const DataArray s = in.array("covariances");

@@ -6,16 +6,16 @@
 namespace lockstep {
 
 /// sum_k w_k N(x; mu_k, S_k). Spherical components hold one precision each, others a precision matrix.
-/// Worked in base-2 exponents e_k = log2 w_k + log2 norm_k - log2(e)/2 (x - mu_k)' P_k (x - mu_k), with the largest
-/// taken out, so that a chain far from every mode keeps its gradient in float. Two passes over the components, the
-/// second one computing the distances again: cheaper than storing them.
+/// Worked in base-2 exponents e_k = log2 w_k + log2 norm_k - log2(e)/2 (x - mu_k)' P_k (x - mu_k), with the
+/// largest taken out, so that a chain far from every mode keeps its gradient in float. Two passes over the
+/// components, the second one computing the distances again: cheaper than storing them.
 struct Mixture : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 0, components = 0;
-  bool report_modes = false;      // expectations: probability_mode[k], then probability_positive
-  ParameterArray mean;            // [K][d]
-  ParameterArray log2_weight;     // [K]: log2(w_k |2 pi S_k|^(-1/2))
-  ParameterArray precision;       // [K], or [K][d][d] when full
+  bool report_modes = false;   // expectations: probability_mode[k], then probability_positive
+  ParameterArray mean;         // [K][d]
+  ParameterArray log2_weight;  // [K]: log2(w_k |2 pi S_k|^(-1/2))
+  ParameterArray precision;    // [K], or [K][d][d] when full
   bool full = false;
 
   template <class F>

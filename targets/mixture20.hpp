@@ -15,8 +15,9 @@ struct Mixture20Target {
             .summary = "20 bivariate Gaussians of Kou, Zhou & Wong (2006)",
             .formula = "(a) weights 1/20, variance 0.01; (b) weights ~ 1/r, variance r/20, r = |mu - (5, 5)|",
             .settings = {{"scenario", "a or b (default a)"}},
-            .truth = "closed form: (a) mean 4.478 4.905, second moments 25.60468 33.91964; "
-                     "(b) 4.68761 5.03024, 25.66772 31.48767"};
+            .truth =
+                "closed form: (a) mean 4.478 4.905, second moments 25.60468 33.91964; "
+                "(b) 4.68761 5.03024, 25.66772 31.48767"};
   }
 
   static Built<Mixture> build(TargetInput& in) {

@@ -17,7 +17,9 @@ struct Path {
   LOCKSTEP_FN int dim() const { return extent<D>(layout.dim); }
   LOCKSTEP_FN int samples() const { return 1; }
   LOCKSTEP_FN int rows() const { return dim(); }
-  LOCKSTEP_FN int cache_rows() const { return kCacheRows; }  // log density, and Delta = base - (target - log zeta)
+  LOCKSTEP_FN int cache_rows() const {
+    return kCacheRows;
+  }  // log density, and Delta = base - (target - log zeta)
   LOCKSTEP_FN int scale_row(int row) const { return layout.scale() + row; }
   LOCKSTEP_FN double box() const { return std::numeric_limits<double>::infinity(); }
 

@@ -9,15 +9,15 @@ namespace lockstep {
 
 inline constexpr int kRegisterDim = 2;
 
-/// Whether a pseudo-extended model of N samples in D dimensions keeps its rows in registers. With N = 5 in double,
-/// a few registers are lacking for sm_90 and sm_100: the tile policy has it.
+/// Whether a pseudo-extended model of N samples in D dimensions keeps its rows in registers. With N = 5 in
+/// double, a few registers are lacking for sm_90 and sm_100: the tile policy has it.
 template <class R>
 constexpr bool fits_registers(int D, int N) {
   return D == kRegisterDim && (N == 2 || (N == 5 && sizeof(R) == sizeof(float)));
 }
 
-/// The register policy's models, the one list of them, and their launches. The members are compiled apart, in a
-/// file of their own for each density and precision (targets/engine_cuda_registers.hpp).
+/// The register policy's models, the one list of them, and their launches. The members are compiled apart, in
+/// a file of their own for each density and precision (targets/engine_cuda_registers.hpp).
 template <class Density, class R, class E>
 struct RegisterKernels {
   using Plain = Path<Density, kRegisterDim, false>;

@@ -68,9 +68,12 @@ class TargetOf : public TargetInstance {
   }
   std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {
     switch (spec.precision) {
-      case Precision::single: return make<float, float>(spec);
-      case Precision::mixed: return make<float, double>(spec);
-      default: return make<double, double>(spec);
+      case Precision::single:
+        return make<float, float>(spec);
+      case Precision::mixed:
+        return make<float, double>(spec);
+      default:
+        return make<double, double>(spec);
     }
   }
 

@@ -23,7 +23,7 @@ inline constexpr double kPi = 3.14159265358979323846;
 struct TargetInfo {
   std::string name, summary, formula;
   std::vector<std::pair<std::string, std::string>> settings;  // key, meaning with its default
-  std::string data = {};   // format of --data; empty: none taken
+  std::string data = {};                                      // format of --data; empty: none taken
   std::string truth = {};
 };
 
@@ -33,7 +33,8 @@ struct DataArray {
   std::vector<int> shape;
 };
 
-/// The user's settings and data, typed and checked; a wrong one throws a one-line error. Implemented by the host.
+/// The user's settings and data, typed and checked; a wrong one throws a one-line error. Implemented by the
+/// host.
 class TargetInput {
  public:
   virtual ~TargetInput() = default;
@@ -48,7 +49,8 @@ class TargetInput {
   [[noreturn]] virtual void fail(const std::string& message) = 0;
 };
 
-/// What is known exactly. NaN where nothing is. For reports and tests only: no adapter, base or gate reads it.
+/// What is known exactly. NaN where nothing is. For reports and tests only: no adapter, base or gate reads
+/// it.
 struct Truth {
   std::vector<double> mean, covariance;
   double log_z = std::numeric_limits<double>::quiet_NaN();
@@ -105,8 +107,8 @@ struct Built {
   ParameterPool pool;
   Truth truth;
   Tails tails = Tails::gaussian;
-  std::vector<std::string> quantities;                 // names of the target's own expectations
-  std::function<void(ExactDraw&, double*)> draw;       // an exact draw, where there is one
+  std::vector<std::string> quantities;            // names of the target's own expectations
+  std::function<void(ExactDraw&, double*)> draw;  // an exact draw, where there is one
   explicit Built(int dim) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     truth.mean.assign(dim, nan);

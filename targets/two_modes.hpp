@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Two distant Gaussians in any dimension: the simplest target on which an untilted tempering fails as dim grows.
+// Two distant Gaussians in any dimension: the simplest target on which an untilted tempering fails as dim
+// grows.
 #include "targets/mixture.hpp"
 
 namespace lockstep {

@@ -60,15 +60,17 @@ TEST_F(CommandErrors, ValuesOutOfRange) {
   sample_refuses({"--set", "sampler.pseudo_samples=65"}, "from 1 to 64");
   sample_refuses({"--set", "sampler.beta=1.5"}, "from 0 to 1");
   sample_refuses({"--set", "sampler.metric=dense", "--set", "sampler.box=9"}, "metric");
-  sample_refuses({"--set", "sampler.instrument=tempered", "--set", "sampler.beta_min=0"}, "improper in 2 dimensions");
-  refuses({"sample", "--target", "mixture20", "--sampler", "hmc", "--set", "sampler.adapt=none"}, "step_size");
+  sample_refuses({"--set", "sampler.instrument=tempered", "--set", "sampler.beta_min=0"},
+                 "improper in 2 dimensions");
+  refuses({"sample", "--target", "mixture20", "--sampler", "hmc", "--set", "sampler.adapt=none"},
+          "step_size");
   refuses({"sample", "--target", "mixture20", "--sampler", "rwm", "--gradients", "1000"}, "no gradients");
 }
 
 TEST_F(CommandErrors, ABoxMakesPureTemperingProper) {
-  EXPECT_EQ(run({"sample", "--target", "mixture20", "--sampler", "pe", "--chains", "2", "--iterations", "5", "--warmup",
-                 "5", "--threads", "1", "--set", "sampler.instrument=tempered", "--set", "sampler.beta_min=0", "--set",
-                 "sampler.box=20"})
+  EXPECT_EQ(run({"sample", "--target", "mixture20", "--sampler", "pe", "--chains", "2", "--iterations", "5",
+                 "--warmup", "5", "--threads", "1", "--set", "sampler.instrument=tempered", "--set",
+                 "sampler.beta_min=0", "--set", "sampler.box=20"})
                 .status,
             3);
 }
@@ -81,11 +83,14 @@ TEST_F(CommandErrors, Data) {
   data_refused(R"({"means": [0, 1], "weights": [1, 1], "sds": [1, 1]})", "means is not a table");
   data_refused(R"({"means": [[0, 0]], "weights": [1, 1], "sds": [1]})", "weights has shape [2]");
   data_refused(R"({"means": [[0, 0]], "weights": [1], "covariances": [[1, 0], [0, 1]]})", "shape [1][2][2]");
-  data_refused(R"({"means": [[0, 0]], "weights": [1], "covariances": [[[1, 2], [2, 1]]]})", "positive definite");
-  data_refused(R"({"means": [[0, 0]], "weights": [1], "sds": [-1]})", "sds has an entry that is not positive");
+  data_refused(R"({"means": [[0, 0]], "weights": [1], "covariances": [[[1, 2], [2, 1]]]})",
+               "positive definite");
+  data_refused(R"({"means": [[0, 0]], "weights": [1], "sds": [-1]})",
+               "sds has an entry that is not positive");
   data_refused(R"({"means": [[0, 0]], "weights": [1]})", "sds and covariances");
   data_refused(R"({"means": [[0, NaN]], "weights": [1], "sds": [1]})", "no NaN");
-  data_refused(R"({"means": [[0, null]], "weights": [1], "sds": [1]})", "null (a density needs finite numbers)");
+  data_refused(R"({"means": [[0, null]], "weights": [1], "sds": [1]})",
+               "null (a density needs finite numbers)");
   data_refused(R"({"means": [[0, 1e999]], "weights": [1], "sds": [1]})", "beyond the range");
   data_refused(R"({"means": [[0, "x"]], "weights": [1], "sds": [1]})", "finite numbers");
   refuses({"sample", "--target", "mixture", "--sampler", "hmc", "--data", "absent.json"}, "were not found");
@@ -115,12 +120,14 @@ TEST_F(CommandErrors, TooLittleMemory) {
 TEST_F(CommandErrors, NoPlaceForResults) {
   put("file", "");
   says_in_one_line({"sample", "--target", "mixture20", "--sampler", "pe", "--out", "file/x"}, "file/x");
-  says_in_one_line({"sample", "--target", "mixture20", "--sampler", "pe", "--out", "file"}, "Name another folder");
+  says_in_one_line({"sample", "--target", "mixture20", "--sampler", "pe", "--out", "file"},
+                   "Name another folder");
 }
 
 TEST_F(CommandErrors, NoGpu) {
   const std::string devices = run({"devices"}).out;
-  if (devices.find("\ncuda  not built in") == std::string::npos && devices.find("not usable") == std::string::npos)
+  if (devices.find("\ncuda  not built in") == std::string::npos &&
+      devices.find("not usable") == std::string::npos)
     GTEST_SKIP() << "there is a GPU";
   sample_refuses({"--device", "cuda"}, "Use --device cpu");
 }

@@ -24,7 +24,9 @@ class Commands : public testing::ProgramTest {
   /// A short run of the pseudo-extended sampler, quiet and as JSON, on one thread, with `more` options.
   Json sampled(const Args& more, int status = -1) {
     Args args = {"sample", "--quiet", "--json"};
-    const auto given = [&](const char* flag) { return std::find(more.begin(), more.end(), flag) != more.end(); };
+    const auto given = [&](const char* flag) {
+      return std::find(more.begin(), more.end(), flag) != more.end();
+    };
     if (!given("--target") && !given("--config")) args.insert(args.end(), {"--target", "mixture20"});
     if (!given("--sampler") && !given("--config")) args.insert(args.end(), {"--sampler", "pe"});
     if (!given("--warmup") && !given("--config")) args.insert(args.end(), {"--warmup", "100"});
@@ -70,7 +72,8 @@ TEST_F(Commands, ListsTargetsAndEachInFull) {
       EXPECT_NE(one.out.find(part), std::string::npos) << one.out;
   }
   EXPECT_GE(count, 8);
-  EXPECT_EQ(run({"targets", "mixture20"}).out.find("by default\n"), std::string::npos) << "its dimension is fixed";
+  EXPECT_EQ(run({"targets", "mixture20"}).out.find("by default\n"), std::string::npos)
+      << "its dimension is fixed";
   EXPECT_NE(run({"targets", "gaussian"}).out.find("10 by default"), std::string::npos);
 }
 
@@ -106,10 +109,10 @@ TEST_F(Commands, JsonSummaryHasItsSchema) {
   const Json s = sampled({"--chains", "64", "--iterations", "500", "--set", "target.scenario=b"});
   EXPECT_EQ(s["schema"], 1);
   EXPECT_EQ(s["command"], "sample");
-  const std::set<std::string> required = {"schema", "version", "command",   "verdict",   "failed_gates", "warnings",
-                                          "target", "sampler", "seed",      "device",    "precision",    "threads",
-                                          "chains", "warmup",  "iterations", "cost",     "estimates",    "log_z",
-                                          "truth",  "diagnostics"};
+  const std::set<std::string> required = {"schema",    "version",   "command", "verdict", "failed_gates",
+                                          "warnings",  "target",    "sampler", "seed",    "device",
+                                          "precision", "threads",   "chains",  "warmup",  "iterations",
+                                          "cost",      "estimates", "log_z",   "truth",   "diagnostics"};
   EXPECT_EQ(keys(s), required);
   EXPECT_EQ(s["warnings"], Json::array());
   EXPECT_EQ(s["target"], (Json{{"name", "mixture20"}, {"dim", 2}, {"settings", {{"scenario", "b"}}}}));
@@ -127,7 +130,8 @@ TEST_F(Commands, JsonSummaryHasItsSchema) {
     for (int i = 0; i < 2; ++i) {
       const double se = s["estimates"][std::string(key) + "_se"][i];
       EXPECT_GT(se, 0);
-      EXPECT_LT(std::abs(s["estimates"][key][i].get<double>() - s["truth"][key][i].get<double>()), 5 * se) << key << i;
+      EXPECT_LT(std::abs(s["estimates"][key][i].get<double>() - s["truth"][key][i].get<double>()), 5 * se)
+          << key << i;
     }
   EXPECT_LT(std::abs(s["log_z"]["estimate"].get<double>()), 5 * s["log_z"]["se"].get<double>());
 }
@@ -186,7 +190,8 @@ TEST_F(Commands, DrawsOpenElsewhere) {
       EXPECT_TRUE(beta >= 0 && beta <= 1) << beta;
       sum += weight;
       most = std::max(most, weight);
-      if (all["x"]["values"][2 * s] == x[2 * draw] && all["x"]["values"][2 * s + 1] == x[2 * draw + 1]) drawn = weight;
+      if (all["x"]["values"][2 * s] == x[2 * draw] && all["x"]["values"][2 * s + 1] == x[2 * draw + 1])
+        drawn = weight;
     }
     EXPECT_NEAR(sum, 1, 1e-5);
     EXPECT_GT(drawn, 0) << "posterior holds one of the iteration's pseudo-samples";
@@ -207,9 +212,12 @@ TEST_F(Commands, PrecisionsAgree) {
   for (std::size_t a = 0; a < 3; ++a)
     for (std::size_t b = 0; b < a; ++b)
       for (int i = 0; i < 2; ++i) {
-        const auto at = [&](std::size_t k, const char* key) { return found[k]["estimates"][key][i].get<double>(); };
+        const auto at = [&](std::size_t k, const char* key) {
+          return found[k]["estimates"][key][i].get<double>();
+        };
         EXPECT_NE(at(a, "mean"), at(b, "mean"));
-        EXPECT_LT(std::abs(at(a, "mean") - at(b, "mean")), 5 * std::hypot(at(a, "mean_se"), at(b, "mean_se")));
+        EXPECT_LT(std::abs(at(a, "mean") - at(b, "mean")),
+                  5 * std::hypot(at(a, "mean_se"), at(b, "mean_se")));
       }
 }
 
@@ -228,7 +236,8 @@ TEST_F(Commands, BudgetOfGradientsStopsAtTheFirstIterationThatReachesIt) {
       EXPECT_EQ(same["cost"]["gradients"], s["cost"]["gradients"]);
       EXPECT_EQ(same["estimates"], s["estimates"]);
       if (n > 1) {
-        EXPECT_LT(with({"--iterations", std::to_string(n - 1)})["cost"]["gradients"].get<double>(), std::stod(budget));
+        EXPECT_LT(with({"--iterations", std::to_string(n - 1)})["cost"]["gradients"].get<double>(),
+                  std::stod(budget));
       }
       const Json stored = with({"--gradients", budget, "--draws", "--out", "run"});  // one iteration a launch
       EXPECT_EQ(stored["iterations"], n);
@@ -254,12 +263,14 @@ TEST_F(Commands, SameSeedSameBytesForAnyNumberOfThreads) {
 }
 
 TEST_F(Commands, AFailingGateExitsWithThree) {
-  const Json s = sampled({"--sampler", "hmc", "--init", "uniform:10", "--chains", "16", "--iterations", "200"}, 3);
+  const Json s =
+      sampled({"--sampler", "hmc", "--init", "uniform:10", "--chains", "16", "--iterations", "200"}, 3);
   EXPECT_EQ(s["verdict"], "fail");
   ASSERT_FALSE(s["failed_gates"].empty());
   EXPECT_NE(s["failed_gates"][0].get<std::string>().find("rhat"), std::string::npos);
-  const ProgramResult table = run({"sample", "--target", "mixture20", "--sampler", "hmc", "--init", "uniform:10",
-                                   "--chains", "16", "--iterations", "200", "--out", "kept", "--threads", "1"});
+  const ProgramResult table =
+      run({"sample", "--target", "mixture20", "--sampler", "hmc", "--init", "uniform:10", "--chains", "16",
+           "--iterations", "200", "--out", "kept", "--threads", "1"});
   EXPECT_EQ(table.status, 3);
   EXPECT_NE(table.out.find("verdict: fail (nested_rhat)"), std::string::npos) << table.out;
   EXPECT_TRUE(fs::exists(folder_ / "kept/summary.json"));

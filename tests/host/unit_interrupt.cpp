@@ -19,9 +19,9 @@ class Interrupt : public testing::ProgramTest {};
 TEST_F(Interrupt, LeavesWhatThereIs) {
   // Ctrl-C finds the run in warm-up on a slow machine; then there is nothing to keep, and it is tried later.
   for (const int milliseconds : {300, 2000, 10000}) {
-    testing::Program program(folder_, {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "0",
-                                       "--chains", "4", "--iterations", "2000000000", "--threads", "1", "--out",
-                                       "run"});
+    testing::Program program(
+        folder_, {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "0", "--chains", "4",
+                  "--iterations", "2000000000", "--threads", "1", "--out", "run"});
     program.wait_for([&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     program.send(SIGINT);
@@ -41,8 +41,8 @@ TEST_F(Interrupt, LeavesWhatThereIs) {
 }
 
 TEST_F(Interrupt, InWarmUpSaysSo) {
-  testing::Program program(folder_, {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "2000000000",
-                                     "--chains", "32", "--threads", "1", "--out", "run"});
+  testing::Program program(folder_, {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup",
+                                     "2000000000", "--chains", "32", "--threads", "1", "--out", "run"});
   program.wait_for([&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
   program.send(SIGTERM);
   const ProgramResult result = program.wait();

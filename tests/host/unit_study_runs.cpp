@@ -20,8 +20,8 @@ using testing::ProgramResult;
 
 /// Three settings: ours on both scenarios (a learned Gaussian, log Z), and plain HMC pooled over replicates.
 std::string study_text(const std::string& iterations, const std::string& more = "") {
-  return "name = \"small\"\nreplicates = 3\nseed = 5\nwarmup = 60\nchains = 2\niterations = " + iterations + "\n" +
-         more + R"(
+  return "name = \"small\"\nreplicates = 3\nseed = 5\nwarmup = 60\nchains = 2\niterations = " + iterations +
+         "\n" + more + R"(
 [[setting]]
 label = "a PE N=2"
 target = "mixture20"
@@ -54,8 +54,10 @@ std::vector<std::vector<std::string>> cells(const std::string& csv) {
     bool inside = false;
     for (char c : line) {
       if (c == '"') inside = !inside;
-      if (c == ',' && !inside) rows.back().emplace_back();
-      else rows.back().back() += c;
+      if (c == ',' && !inside)
+        rows.back().emplace_back();
+      else
+        rows.back().back() += c;
     }
   }
   return rows;
@@ -75,7 +77,8 @@ class StudyRuns : public testing::ProgramTest {
   }
   ProgramResult study(const std::string& out, const Args& more = {}) {
     Args args = {"study", "study.toml", "--out", out, "--quiet"};
-    if (std::find(more.begin(), more.end(), "--threads") == more.end()) args.insert(args.end(), {"--threads", "1"});
+    if (std::find(more.begin(), more.end(), "--threads") == more.end())
+      args.insert(args.end(), {"--threads", "1"});
     args.insert(args.end(), more.begin(), more.end());
     return run(args);
   }
@@ -94,7 +97,8 @@ class StudyRuns : public testing::ProgramTest {
 TEST_F(StudyRuns, ResultsToTheLetter) {
   put("study.toml", study_text("150"));
   const auto rows = cells(results("out"));
-  EXPECT_EQ(rows[0], (Args{"label", "replicate", "quantity", "estimate", "se", "truth", "error", "gradients"}));
+  EXPECT_EQ(rows[0],
+            (Args{"label", "replicate", "quantity", "estimate", "se", "truth", "error", "gradients"}));
   std::set<std::vector<std::string>> seen;
   std::set<std::string> of_pe, of_hmc;
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -153,7 +157,8 @@ TEST_F(StudyRuns, ReplicatesAreTheFirstOfMore) {
   std::vector<std::vector<std::string>> first_two;
   for (const auto& row : three)
     if (row[1] != "2" && row[0].find("HMC") == std::string::npos) first_two.push_back(row);
-  std::vector<std::vector<std::string>> own;  // pooled HMC adapts over all replicates: another number, another run
+  std::vector<std::vector<std::string>>
+      own;  // pooled HMC adapts over all replicates: another number, another run
   for (const auto& row : two)
     if (row[0].find("HMC") == std::string::npos) own.push_back(row);
   EXPECT_EQ(own, first_two);
@@ -229,7 +234,8 @@ TEST_F(StudyRuns, DrawsAndPictureWhereAskedFor) {
   EXPECT_TRUE(fs::exists(folder_ / "plain/small.png")) << "without [plot], errors";
   put("study.toml", study_text("150", "[plot]\npanels = [\"rmse\", \"scatter\"]\nlabels = [\"b PE N=3\"]\n"));
   results("out");
-  for (const char* name : {"small.png", "small.svg", "report.html", "draws/b_PE_N_3.nc", "contours/mixture20_b.json"})
+  for (const char* name :
+       {"small.png", "small.svg", "report.html", "draws/b_PE_N_3.nc", "contours/mixture20_b.json"})
     EXPECT_GT(contents(folder_ / "out" / name).size(), 1000u) << name;
   EXPECT_FALSE(fs::exists(folder_ / "out/draws/a_PE_N_2.nc")) << "only the labels asked for";
   EXPECT_NE(contents(folder_ / "out/report.html").find("data:image/"), std::string::npos);

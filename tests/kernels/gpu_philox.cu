@@ -23,9 +23,12 @@ LOCKSTEP_FN Words make_words(std::uint32_t i) {
   philox(w.curand, key);
   w.uniform = Draw<float>{key, i, i % 7, i / 7}.uniform(Purpose::accept);
   w.uniform_double = Draw<double>{key, i, i % 7, i / 7}.uniform(Purpose::accept);
-  Draw<float>{key, i, i % 7, i / 7}.normals(Purpose::momentum, 3, [&](int k, float z) { if (k == 2) w.normal = z; });
-  Draw<double>{key, i, i % 7, i / 7}.normals(Purpose::momentum, 3,
-                                             [&](int k, double z) { if (k == 2) w.normal_double = z; });
+  Draw<float>{key, i, i % 7, i / 7}.normals(Purpose::momentum, 3, [&](int k, float z) {
+    if (k == 2) w.normal = z;
+  });
+  Draw<double>{key, i, i % 7, i / 7}.normals(Purpose::momentum, 3, [&](int k, double z) {
+    if (k == 2) w.normal_double = z;
+  });
   return w;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block function against cuRAND's host generator, which needs no GPU. The library is loaded when the test runs:
-// linked, it would be by far the largest part of every test program.
+// The block function against cuRAND's host generator, which needs no GPU. The library is loaded when the test
+// runs: linked, it would be by far the largest part of every test program.
 #include <curand.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ class CurandHost : public ::testing::Test {
     auto check = [](curandStatus_t status) { EXPECT_EQ(status, CURAND_STATUS_SUCCESS); };
     check(function<decltype(curandCreateGeneratorHost)>("curandCreateGeneratorHost")(
         &generator, CURAND_RNG_PSEUDO_PHILOX4_32_10));
-    check(function<decltype(curandSetPseudoRandomGeneratorSeed)>("curandSetPseudoRandomGeneratorSeed")(generator, seed));
+    check(function<decltype(curandSetPseudoRandomGeneratorSeed)>("curandSetPseudoRandomGeneratorSeed")(
+        generator, seed));
     check(function<decltype(curandGenerate)>("curandGenerate")(generator, words.data(), count));
     check(function<decltype(curandDestroyGenerator)>("curandDestroyGenerator")(generator));
     return words;
@@ -42,8 +43,8 @@ class CurandHost : public ::testing::Test {
   void* library_ = nullptr;
 };
 
-// cuRAND splits the seed over the key's words, low word first, and deals blocks to its subsequences in turn: block k
-// has the counter (0, 0, k, 0).
+// cuRAND splits the seed over the key's words, low word first, and deals blocks to its subsequences in turn:
+// block k has the counter (0, 0, k, 0).
 TEST_F(CurandHost, GivesTheBlocksOfOurPhilox) {
   for (std::uint64_t seed : {std::uint64_t(42), std::uint64_t(0x123456789abcdef0)}) {
     const auto words = generate(seed, 32);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register policy, which only the GPU uses, run on the host one chain at a time: the models of compile-time size
-// with their rows in local arrays give the same bits as the general ones with their rows in memory.
+// The register policy, which only the GPU uses, run on the host one chain at a time: the models of
+// compile-time size with their rows in local arrays give the same bits as the general ones with their rows in
+// memory.
 #include <gtest/gtest.h>
 
 #include "kernels/driver.hpp"
@@ -21,21 +22,35 @@ struct OneChainBackend {
   using vector = std::vector<T>;
   explicit OneChainBackend(const EngineSpec&) {}
   template <int D>
-  static constexpr bool specialises() { return kRegisters && D == 2; }
+  static constexpr bool specialises() {
+    return kRegisters && D == 2;
+  }
   template <class R, int D, int N>
-  static constexpr bool in_registers() { return kRegisters && D == 2 && (N == 2 || N == 5); }
+  static constexpr bool in_registers() {
+    return kRegisters && D == 2 && (N == 2 || N == 5);
+  }
   template <class Model>
-  bool needs_work_rows(const Model&) const { return Model::kRows == 0; }
+  bool needs_work_rows(const Model&) const {
+    return Model::kRows == 0;
+  }
   template <class Density>
   void bind(Density&) {}
   template <class T>
-  static T* data(std::vector<T>& v) { return v.data(); }
+  static T* data(std::vector<T>& v) {
+    return v.data();
+  }
   template <class T>
-  static std::vector<T> to_host(const std::vector<T>& v) { return v; }
+  static std::vector<T> to_host(const std::vector<T>& v) {
+    return v;
+  }
   template <class T>
-  static void from_host(std::vector<T>& v, std::vector<T>& host) { v.swap(host); }
+  static void from_host(std::vector<T>& v, std::vector<T>& host) {
+    v.swap(host);
+  }
   template <class T>
-  static void fill(std::vector<T>& v, T value) { std::fill(v.begin(), v.end(), value); }
+  static void fill(std::vector<T>& v, T value) {
+    std::fill(v.begin(), v.end(), value);
+  }
 
   template <class R, class E, class Model, class Body>
   static void for_each_chain(const Model& model, const BatchView<R, E>& b, bool covariance, Body body) {
@@ -55,7 +70,8 @@ struct OneChainBackend {
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
     if (Model::kRows > 0) ++register_launches;
-    for_each_chain(model, b, spec.covariance, [&](const auto& w) { advance_lanes<Hmc, R, E>(model, spec, w); });
+    for_each_chain(model, b, spec.covariance,
+                   [&](const auto& w) { advance_lanes<Hmc, R, E>(model, spec, w); });
   }
   static inline int register_launches = 0;
 };
@@ -67,9 +83,12 @@ void expect_equal_policies(MemoryInput input, double step_size) {
     return [&](const EngineSpec& spec) -> std::unique_ptr<Engine> {
       using Backend = OneChainBackend<kRegisters>;
       switch (spec.precision) {
-        case Precision::single: return make_engine_for<Backend, float, float>(built.density, spec);
-        case Precision::mixed: return make_engine_for<Backend, float, double>(built.density, spec);
-        default: return make_engine_for<Backend, double, double>(built.density, spec);
+        case Precision::single:
+          return make_engine_for<Backend, float, float>(built.density, spec);
+        case Precision::mixed:
+          return make_engine_for<Backend, float, double>(built.density, spec);
+        default:
+          return make_engine_for<Backend, double, double>(built.density, spec);
       }
     };
   };

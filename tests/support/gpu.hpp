@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tests that need a GPU: skipped where there is none, unless LOCKSTEP_REQUIRE_GPU=1 says that there must be one.
+// Tests that need a GPU: skipped where there is none, unless LOCKSTEP_REQUIRE_GPU=1 says that there must be
+// one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

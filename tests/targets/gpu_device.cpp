@@ -14,8 +14,8 @@ TEST_F(GpuDevice, DescribesItself) {
   EXPECT_GE(device->major, 8);
   EXPECT_GT(device->multiprocessors, 0);
   EXPECT_GT(device->memory, std::size_t(1) << 30);
-  EXPECT_EQ(cuda_device_name(), device->name + " (sm_" + std::to_string(device->major) +
-                                    std::to_string(device->minor) + ")");
+  EXPECT_EQ(cuda_device_name(),
+            device->name + " (sm_" + std::to_string(device->major) + std::to_string(device->minor) + ")");
 }
 
 TEST_F(GpuDevice, MeasuresPeaks) {

@@ -95,8 +95,8 @@ void expect_close(const Vector& a, const Vector& b, double tolerance, const char
   EXPECT_LE(worst, tolerance) << what << "[" << where << "]: " << a[where] << " and " << b[where];
 }
 
-// In double, a few iterations from the same starts with the same draws: only the elementary functions' last bits
-// differ, and each iteration multiplies that by at most the map's own sensitivity.
+// In double, a few iterations from the same starts with the same draws: only the elementary functions' last
+// bits differ, and each iteration multiplies that by at most the map's own sensitivity.
 TEST_P(GpuCases, DoubleAgreesWithTheCpu) {
   BatchCase c = GetParam().batch;
   c.iterations = 4;
@@ -109,8 +109,8 @@ TEST_P(GpuCases, DoubleAgreesWithTheCpu) {
   expect_close(gpu.draws, cpu.draws, 1e-5, "draws");
 }
 
-// The staged driver takes the tile policy's general model: equal bits hold the register policy to the tile policy
-// as well as the fused driver to the staged one.
+// The staged driver takes the tile policy's general model: equal bits hold the register policy to the tile
+// policy as well as the fused driver to the staged one.
 TEST_P(GpuCases, FusedEqualsStagedBitForBit) {
   BatchCase c = GetParam().batch;
   if (c.transition == TransitionKind::random_walk) GTEST_SKIP() << "the staged driver runs HMC";
@@ -153,9 +153,9 @@ TEST_P(GpuCases, SanitizeRuns) {
     }
 }
 
-// In mixed precision trajectories part from the CPU's; the distribution must not. The same streams make the two
-// runs dependent at most in the conservative direction; five standard errors and 16 comparisons leave a false alarm
-// below one in 100000.
+// In mixed precision trajectories part from the CPU's; the distribution must not. The same streams make the
+// two runs dependent at most in the conservative direction; five standard errors and 16 comparisons leave a
+// false alarm below one in 100000.
 TEST_F(GpuEngines, MixedMomentsAgreeWithTheCpu) {
   const auto target = make_target("mixture20");
   BatchCase c = named("", "mixture20", ModelKind::pseudo_extended, 2).batch;
@@ -205,7 +205,8 @@ struct SmallRun {
   }
 };
 
-// A step size that is no number makes every proposal no number: such a chain stays, and its neighbours do not notice.
+// A step size that is no number makes every proposal no number: such a chain stays, and its neighbours do not
+// notice.
 TEST_F(GpuEngines, SanitizeNanNeverMoves) {
   for (ModelKind kind : {ModelKind::plain, ModelKind::pseudo_extended})
     for (Driver driver : {Driver::fused, Driver::staged}) {
@@ -247,12 +248,14 @@ TEST_F(GpuEngines, StatisticsAddUpUntilTaken) {
   }
   const auto second = once.engine->take_stats(), both = twice.engine->take_stats();
   const auto second_moments = once.engine->take_moments(), both_moments = twice.engine->take_moments();
-  for (std::size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(first[i] + second[i], both[i], 1e-12 + 1e-12 * both[i]);
+  for (std::size_t i = 0; i < both.size(); ++i)
+    EXPECT_NEAR(first[i] + second[i], both[i], 1e-12 + 1e-12 * both[i]);
   for (std::size_t i = 0; i < both_moments.size(); ++i)
-    EXPECT_NEAR(first_moments[i] + second_moments[i], both_moments[i], 1e-12 + 1e-12 * std::abs(both_moments[i]));
+    EXPECT_NEAR(first_moments[i] + second_moments[i], both_moments[i],
+                1e-12 + 1e-12 * std::abs(both_moments[i]));
   for (int i = 0; i < 40; ++i) {
     EXPECT_GT(both[stat_acceptance * 40 + i], 0);
-    EXPECT_GE(both[stat_gradients * 40 + i], 8);   // at least one step in each of 8 iterations
+    EXPECT_GE(both[stat_gradients * 40 + i], 8);  // at least one step in each of 8 iterations
     EXPECT_EQ(both_moments[i], 8);
   }
   for (double x : twice.engine->take_stats()) EXPECT_EQ(x, 0);
