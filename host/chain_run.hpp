@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/checkpoint.hpp"
 #include "host/pe_evidence.hpp"
 #include "host/sampler_config.hpp"
 #include "host/scout.hpp"
@@ -17,6 +18,25 @@ struct Frozen {
   std::vector<double> log_zeta;                      // [unit]
   std::vector<double> scout_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("dense_metric", model.dense_metric);  // what adaptation may change in the model
+    archive("dense_base", model.dense_base);
+    archive("step_size", step_size);
+    archive("trajectory_time", trajectory_time);
+    archive("scale", scale);
+    archive("factor", factor);
+    archive("base_mean", base_mean);
+    archive("base_sd", base_sd);
+    archive("base_precision", base_precision);
+    archive("base_log_det", base_log_det);
+    archive("log_zeta", log_zeta);
+    archive("scout_gradients", scout_gradients);
+    archive("warmup_gradients", warmup_gradients);
+    archive("scout_log_z", scout_log_z);
+    archive("scout_log_z_se", scout_log_z_se);
+  }
 };
 
 /// Sums of one unit's recorded iterations: [chain][batch][MomentLayout row], batches of equal length but the
@@ -39,6 +59,18 @@ struct StoredDraws {
   int draws = 0;
   std::vector<float> x, log_density, acceptance, steps;
   std::vector<double> weighted_x, log_weight, beta;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("count", draws);
+    archive("x", x);
+    archive("log_density", log_density);
+    archive("acceptance", acceptance);
+    archive("steps", steps);
+    archive("weighted_x", weighted_x);
+    archive("log_weight", log_weight);
+    archive("beta", beta);
+  }
 };
 
 struct ChainRunOptions {
@@ -53,6 +85,7 @@ struct ChainRunOptions {
   bool covariance = false;
   bool draws = false;
   int thin = 1;
+  CheckpointPlan checkpoint;
 };
 
 struct ChainRunResult {
@@ -64,7 +97,8 @@ struct ChainRunResult {
   bool interrupted = false;
 };
 
-/// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step.
+/// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step. A run that was interrupted
+/// and resumed gives the same bits as one that was not.
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options);
 

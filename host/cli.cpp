@@ -17,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// "--init-scale" -> "init_scale"; the method of evidence is the sampler of RunOptions.
 std::string key_of(std::string flag) {
   flag.erase(0, 2);
@@ -154,6 +156,10 @@ void read_run(const CLI::App& command, CommandLine& line) {
     on_line.set("target", line.name, "NAME");
   }
   GivenOptions given;
+  // --out DIR --resume is enough to go on: the run wrote its options beside the checkpoint.
+  if (on_line.values.value("resume", Settings()) == true && on_line.values.contains("out") &&
+      !on_line.values.contains("config") && !on_line.values.contains("target"))
+    on_line.set("config", (fs::path(on_line.values["out"].get<std::string>()) / "run.toml").string(), "--out");
   if (on_line.values.contains("config")) {
     const std::string file = on_line.values["config"];
     on_line.values.erase("config");

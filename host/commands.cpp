@@ -145,11 +145,6 @@ void print_summary(const nlohmann::ordered_json& s) {
 }
 
 int run_sample(const RunOptions& run) {
-  if (run.resume || run.checkpoint > 0)
-    throw UserError(
-        "lockstep sample has no checkpoints in this version (only studies resume). Leave out --checkpoint "
-        "and "
-        "--resume; run.toml repeats a run");
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {
@@ -164,10 +159,9 @@ int run_sample(const RunOptions& run) {
     print_summary(summary);
   if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
   if (stopped) {
-    fmt::print(stderr, "interrupted: what was sampled so far is above{}\n",
-               run.out.empty()
-                   ? ""
-                   : "; lockstep sample --config " + (run.out / "run.toml").string() + " repeats the run");
+    fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
+               run.out.empty() ? "with --out it could be gone on with"
+                               : fmt::format("lockstep sample --out {} --resume goes on", run.out.string()));
     return 130;
   }
   return summary["verdict"] == "pass" ? 0 : 3;

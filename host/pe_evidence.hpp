@@ -27,6 +27,12 @@ class PseudoExtendedEvidence {
   void add(int block, double weight, double delta);
   LogZ value(double log_zeta) const;
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("top", top_);
+    archive("bottom", bottom_);
+  }
+
  private:
   /// A sum of exponentials, kept with its largest exponent apart.
   struct LogSum {
@@ -34,6 +40,11 @@ class PseudoExtendedEvidence {
     void add(double log_term);
     void add(const LogSum& other);
     double log() const;
+    template <class Archive>
+    void fields(Archive& archive) {
+      archive("largest", largest);
+      archive("sum", sum);
+    }
   };
   double g_exponent_;
   std::vector<LogSum> top_, bottom_;

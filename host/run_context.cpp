@@ -107,7 +107,7 @@ std::function<void(const std::string&, double)> progress_printer(bool quiet, std
 double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::int64_t stored_draws) {
   const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, rows = n * (dim + 1);
   const double triangle = 0.5 * dim * (dim + 1);
-  const double per_chain = 8 * (2 * rows + 1 + 2 * n + 6 + 4 * dim + kStatRows + 3 + 2 * dim) +
+  const double per_chain = 8 * (2 * rows + 1 + 2 * n + 6 + 4 * dim + int(kStatRows) + 3 + 2 * dim) +
                            8 * triangle * (model.dense_metric + (dim <= 64)) +
                            8 * 128 * (3 + 2.0 * dim);  // batches kept by the host
   return double(chains) *

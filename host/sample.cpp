@@ -133,7 +133,17 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   const std::int64_t kept = run.draws ? run.iterations / run.thin + 1 : 0;
   const double bytes = planned_bytes(config.model, d, std::max(run.chains, config.warmup_chains), kept);
   check_memory(bytes, true);
-  if (!run.out.empty()) ensure_writable_folder(run.out);
+  if (!run.out.empty()) {
+    ensure_writable_folder(run.out);
+    options.checkpoint = {run.out / "checkpoint", run_identity(run, *target), run.checkpoint, run.resume};
+    if (!run.resume && std::filesystem::exists(options.checkpoint.file))
+      throw UserError(fmt::format(
+          "{} holds the checkpoint of an interrupted run (it would be lost). Add --resume to go on with that "
+          "run, remove the file, or give another --out",
+          run.out.string()));
+    // Beside a checkpoint, so that --out and --resume are all that is needed to go on.
+    if (run.checkpoint > 0) write_atomically(run.out / "run.toml", write_run_toml(run));
+  }
   say_device(run, context);
   check_memory(bytes, run.quiet);
 
@@ -194,6 +204,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
     if (run.draws) write_draws_file(run.out / "draws.nc", r, run, d, config.model.pseudo_samples);
     write_atomically(run.out / "run.toml", write_run_toml(run));
     write_summary(run.out / "summary.json", s);
+    if (!r.interrupted) std::filesystem::remove(run.out / "checkpoint");
   }
   return s;
 }

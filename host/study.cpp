@@ -24,14 +24,8 @@ namespace lockstep {
 namespace {
 
 /// Everything a setting's rows depend on.
-std::string fingerprint(const StudySetting& s, int replicates) {
-  RunOptions run = s.run;  // where it computes and where it writes do not matter
-  run.threads = 0;
-  run.device = "auto";
-  run.out.clear();
-  run.quiet = run.resume = false;
-  return fmt::format("{}|{}|{}|{}|{}", LOCKSTEP_VERSION, s.label, replicates, s.adaptation,
-                     write_run_toml(run));
+std::string fingerprint(const StudySetting& s, int replicates, const TargetInstance& target) {
+  return fmt::format("{}|{}|{}|{}", s.label, replicates, s.adaptation, run_identity(s.run, target));
 }
 
 struct Prepared {
@@ -95,7 +89,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   }
   if (r.interrupted) return std::nullopt;
   StudyPart part;
-  part.fingerprint = fingerprint(s, replicates);
+  part.fingerprint = fingerprint(s, replicates, *p.target);
   double gradients = 0;
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
@@ -136,7 +130,7 @@ bool run_study(const StudyArgs& command) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
     prepared.push_back(prepare(s, folder));
-    fingerprints.push_back(fingerprint(s, study.replicates));
+    fingerprints.push_back(fingerprint(s, study.replicates, *prepared.back().target));
   }
   ensure_writable_folder(command.out);
   if (!command.resume && command.only.empty()) clear_parts(command.out);

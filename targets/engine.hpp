@@ -55,6 +55,10 @@ class Engine {
   virtual std::vector<double> position() = 0;
   virtual std::vector<double> gradient() = 0;
   virtual std::vector<double> cache() = 0;
+  /// Mode of each chain's last unweighted draw, -1 before the first and after set_position: with the position,
+  /// all that an interrupted run must keep of its chains.
+  virtual std::vector<double> modes() = 0;
+  virtual void set_modes(std::span<const double> per_chain) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
   virtual void advance(const LaunchSpec& spec) = 0;

@@ -61,6 +61,8 @@ class EngineOf : public Engine {
   std::vector<double> position() override { return get_rows(position_, model_.rows()); }
   std::vector<double> gradient() override { return get_rows(gradient_, model_.rows()); }
   std::vector<double> cache() override { return get_rows(cache_, model_.cache_rows()); }
+  std::vector<double> modes() override { return get_rows(mode_, 1); }
+  void set_modes(std::span<const double> per_chain) override { put_rows(mode_, 1, 0, 1, per_chain); }
 
   void initialize() override { backend_.template initialize<R, E>(model_, view()); }
   void advance(const LaunchSpec& spec) override {

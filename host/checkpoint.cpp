@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "host/config.hpp"
+#include "host/files.hpp"
+
+namespace lockstep {
+
+using nlohmann::json;
+
+Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)
+    : file_(file), reading_(true) {
+  if (!std::filesystem::exists(file))
+    throw UserError(fmt::format(
+        "{} does not exist (a finished run removes its checkpoint, and one that was interrupted in warm-up "
+        "has none). Leave out --resume to start afresh.",
+        file.string()));
+  data_ = json::from_cbor(read_text(file), true, false);
+  if (!data_.is_object() || !data_.contains("identity")) refuse();
+  if (data_["identity"] != identity)
+    throw UserError(
+        fmt::format("{} is of a run with other options, data or another version (the two would be mixed). Give "
+                    "only --out DIR and --resume to go on with that run, or another --out.",
+                    file.string()));
+}
+
+void Checkpoint::write(const std::filesystem::path& file, const std::string& identity) {
+  data_["identity"] = identity;
+  write_atomically(file, [&](const std::filesystem::path& temporary) {
+    std::ofstream stream(temporary, std::ios::binary);
+    json::to_cbor(data_, stream);
+    if (!stream.flush()) throw std::runtime_error("cannot write " + file.string());
+  });
+}
+
+void Checkpoint::refuse() const {
+  throw UserError(fmt::format("{} is damaged (it is no checkpoint of this version). Remove it and start afresh.",
+                              file_.string()));
+}
+
+std::string run_identity(const RunOptions& run, const TargetInstance& target) {
+  RunOptions essential = run;
+  essential.threads = 0;
+  essential.device = "auto";
+  essential.out.clear();
+  essential.checkpoint = 0;
+  essential.quiet = essential.json = false;
+  std::string text = fmt::format("{}\n{}", LOCKSTEP_VERSION, write_run_toml(essential));
+  std::vector<double> x(target.dim()), gradient(target.dim());
+  for (int point = 0; point < 4; ++point) {
+    for (int i = 0; i < target.dim(); ++i) x[i] = (point - 1.3) * (1 + 0.37 * ((i * 7 + point) % 5));
+    text += fmt::format(" {:a}", target.log_density(x.data(), gradient.data()));
+    for (double g : gradient) text += fmt::format(" {:a}", g);
+  }
+  return text;
+}
+
+}  // namespace lockstep

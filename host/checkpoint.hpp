@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "host/errors.hpp"
+#include "host/options.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+/// The state of an interrupted run, by name. A class lists its state once, for both directions:
+///
+///     template <class Archive> void fields(Archive& archive) { archive("sums", sums_); }
+///
+/// The file is CBOR; arrays are kept as the bytes of this machine, so that they come back bit for bit.
+class Checkpoint {
+ public:
+  Checkpoint() = default;  // to be filled and written
+  /// Reads `file`. Throws UserError when there is none, or when it is damaged or of another run than `identity`.
+  Checkpoint(const std::filesystem::path& file, const std::string& identity);
+  /// Writes, atomically.
+  void write(const std::filesystem::path& file, const std::string& identity);
+
+  template <class T>
+  void operator()(const std::string& name, T& value) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      using Kept = std::conditional_t<std::is_same_v<T, bool>, char, T>;  // vector<bool> has no bytes
+      std::vector<Kept> one = {static_cast<Kept>(value)};
+      bytes(scope_ + name, one);
+      if (one.size() != 1) refuse();
+      value = static_cast<T>(one[0]);
+    } else if constexpr (requires { value.fields(*this); }) {
+      const std::string outer = std::exchange(scope_, scope_ + name + "/");
+      value.fields(*this);
+      scope_ = outer;
+    } else if constexpr (std::is_arithmetic_v<typename T::value_type>) {
+      bytes(scope_ + name, value);
+    } else {
+      std::size_t size = value.size();
+      (*this)(name + "/size", size);
+      if constexpr (std::is_default_constructible_v<typename T::value_type>) value.resize(size);
+      if (value.size() != size) refuse();
+      for (std::size_t i = 0; i < size; ++i) (*this)(name + "/" + std::to_string(i), value[i]);
+    }
+  }
+
+ private:
+  template <class T>
+  void bytes(const std::string& name, std::vector<T>& value) {
+    if (!reading_) {
+      const auto* first = reinterpret_cast<const std::uint8_t*>(value.data());
+      data_[name] = nlohmann::json::binary({first, first + value.size() * sizeof(T)});
+      return;
+    }
+    const auto found = data_.find(name);
+    if (found == data_.end() || !found->is_binary() || found->get_binary().size() % sizeof(T) != 0) refuse();
+    const auto& stored = found->get_binary();
+    value.resize(stored.size() / sizeof(T));
+    if (!stored.empty()) std::memcpy(value.data(), stored.data(), stored.size());
+  }
+  [[noreturn]] void refuse() const;
+
+  nlohmann::json data_ = nlohmann::json::object();
+  std::filesystem::path file_;
+  std::string scope_;
+  bool reading_ = false;
+};
+
+/// When a run saves its state and whether it starts from a saved one.
+struct CheckpointPlan {
+  std::filesystem::path file;  // empty: never
+  std::string identity;
+  double seconds = 0;  // between two; 0: only when interrupted
+  bool resume = false;
+};
+
+/// What a run's numbers depend on, as a text that tells runs apart: the version, the options but for where it
+/// computes and writes, and values of the density itself (the data behind it may change under the same name).
+std::string run_identity(const RunOptions& run, const TargetInstance& target);
+
+}  // namespace lockstep

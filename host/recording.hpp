@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/chain_run.hpp"
+
+namespace lockstep {
+
+/// Iterations of the first launches and batches.
+inline constexpr std::int64_t kChunk = 64;
+
+/// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do
+/// not stop for breath every 64 iterations.
+std::int64_t launch_length(std::int64_t t);
+
+/// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
+/// depend on nothing but the number of iterations.
+class Batches {
+ public:
+  Batches(int chains, const MomentLayout& layout);
+  /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its
+  /// length. The unit's chains begin at `first` of `total`.
+  void add(const std::vector<double>& moments, int first, int total, std::int64_t iterations);
+  UnitMoments take(std::vector<double> stats) const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("sums", sums_);
+    archive("length", length_);
+    archive("open", open_);
+    archive("iterations", iterations_);
+  }
+
+ private:
+  int chains_;
+  MomentLayout layout_;
+  std::int64_t most_, length_ = kChunk, open_ = 0, iterations_ = 0;
+  std::vector<std::vector<double>> sums_;  // [chain][batch * row]
+};
+
+/// What a run has recorded so far: the sums of each unit, its evidence, and stored draws.
+class Recording {
+ public:
+  /// `last`: the iteration at which each unit ends.
+  Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
+            std::vector<std::int64_t> last);
+
+  /// Takes the engine's running sums of iterations [begin, end) for the units that end there, or for all that
+  /// are still going where `reset` starts new sums.
+  void add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset);
+  /// Adds the present pairs of the units still going: the chains' states at chunk boundaries are enough,
+  /// neighbours being correlated. The launch began at `begin`.
+  void add_evidence(Engine& engine, std::int64_t begin, std::int64_t end);
+  /// Appends the draw of the last launch.
+  void add_draw(Engine& engine);
+  /// Estimates of the first unit so far.
+  UnitMoments so_far() const { return batches_[0].take(stats_[0]); }
+  /// Hands everything to the result of the run, whose frozen parameters are set.
+  void finish(ChainRunResult& result, const std::vector<int>& superchain);
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("batches", batches_);
+    archive("stats", stats_);
+    archive("evidence", evidence_);
+    archive("draws", draws_);
+  }
+
+ private:
+  const SamplerConfig& config_;
+  int chains_;  // per unit
+  std::vector<std::int64_t> last_;
+  std::vector<Batches> batches_;               // [unit]
+  std::vector<std::vector<double>> stats_;     // [unit][StatRow]
+  std::vector<PseudoExtendedEvidence> evidence_;  // [unit], or none
+  StoredDraws draws_;                          // collected as [draw][chain][..]
+};
+
+}  // namespace lockstep

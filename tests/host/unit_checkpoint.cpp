@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that was stopped and gone on with is the run that was never stopped.
+#include "host/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/run_program.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::contents;
+using testing::ProgramResult;
+using Args = std::vector<std::string>;
+
+struct Inner {
+  double value = 0;
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("value", value);
+  }
+};
+
+struct State {
+  bool flag = false;
+  std::int64_t count = 0;
+  std::vector<float> floats;
+  std::vector<std::vector<double>> lists;
+  std::vector<Inner> inner;
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("flag", flag);
+    archive("count", count);
+    archive("floats", floats);
+    archive("lists", lists);
+    archive("inner", inner);
+  }
+};
+
+class CheckpointFile : public testing::FolderTest {
+ protected:
+  std::string complaint(const std::string& identity) {
+    try {
+      Checkpoint read(folder_ / "checkpoint", identity);
+      State state;
+      read("state", state);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+};
+
+TEST_F(CheckpointFile, GivesBackEveryBit) {
+  State state{true, -7, {1.1f, -0.0f, NAN}, {{}, {0.1, INFINITY}}, {{3}, {4}}}, again;
+  Checkpoint out;
+  out("state", state);
+  out.write(folder_ / "checkpoint", "this run");
+  Checkpoint in(folder_ / "checkpoint", "this run");
+  in("state", again);
+  EXPECT_EQ(again.flag, true);
+  EXPECT_EQ(again.count, -7);
+  ASSERT_EQ(again.floats.size(), 3u);
+  EXPECT_EQ(std::memcmp(again.floats.data(), state.floats.data(), 12), 0);
+  EXPECT_EQ(again.lists, state.lists);
+  ASSERT_EQ(again.inner.size(), 2u);
+  EXPECT_EQ(again.inner[1].value, 4);
+}
+
+TEST_F(CheckpointFile, RefusesWhatItIsNot) {
+  EXPECT_NE(complaint("this run").find("does not exist"), std::string::npos);
+  State state;
+  Checkpoint out;
+  out("other", state);
+  out.write(folder_ / "checkpoint", "this run");
+  EXPECT_NE(complaint("this run").find("is damaged"), std::string::npos);  // no "state"
+  EXPECT_NE(complaint("that run").find("other options"), std::string::npos);
+  const std::string text = contents(folder_ / "checkpoint");
+  std::ofstream(folder_ / "checkpoint") << text.substr(0, text.size() / 2);
+  EXPECT_NE(complaint("this run").find("is damaged"), std::string::npos);
+}
+
+class Resume : public testing::ProgramTest {
+ protected:
+  /// The summary but for how long it took.
+  Json summary(const std::string& out) {
+    Json s = Json::parse(contents(folder_ / out / "summary.json"));
+    for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) s["cost"].erase(key);
+    return s;
+  }
+  Args with(Args args, const Args& more) {
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+};
+
+const std::vector<Args> kRuns = {
+    {"sample", "--target", "mixture20", "--sampler", "pe", "--iterations", "40000", "--chains", "20", "--draws",
+     "--thin", "37", "--threads", "1"},
+    {"sample", "--target", "banana", "--sampler", "hmc", "--gradients", "2e7", "--chains", "33", "--set",
+     "sampler.metric=dense", "--threads", "1"},
+    {"sample", "--target", "bimodal", "--sampler", "rwm", "--iterations", "400000", "--chains", "64", "--se",
+     "0.0001", "--precision", "double", "--threads", "1"}};
+
+TEST_F(Resume, AfterAKillAndAnInterruptNoBitDiffers) {
+  for (const Args& args : kRuns) {
+    const std::string whole = "whole " + args[4], out = args[4];
+    const int status = run(with(args, {"--out", whole})).status;
+    EXPECT_TRUE(status == 0 || status == 3);
+    {
+      testing::Program program(folder_, with(args, {"--out", out, "--checkpoint", "0.001"}));
+      ASSERT_TRUE(program.wait_for([&] { return fs::exists(folder_ / out / "checkpoint"); })) << out;
+      program.send(SIGKILL);
+      EXPECT_EQ(program.wait().status, 137);
+    }
+    EXPECT_FALSE(fs::exists(folder_ / out / "summary.json"));
+    {
+      fs::remove(folder_ / ".stderr");  // of the program before, which has said the same
+      testing::Program program(folder_, {"sample", "--out", out, "--resume", "--checkpoint", "1000"});
+      program.wait_for([&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
+      program.send(SIGINT);
+      const ProgramResult result = program.wait();
+      EXPECT_EQ(result.status, 130) << out;
+      EXPECT_NE(result.err.find("lockstep sample --out " + out + " --resume goes on"), std::string::npos);
+    }
+    EXPECT_TRUE(fs::exists(folder_ / out / "checkpoint"));
+    EXPECT_NE(contents(folder_ / out / "summary.json").find("interrupted after"), std::string::npos);
+    EXPECT_EQ(run({"sample", "--out", out, "--resume", "--threads", "2"}).status, status);
+    Json resumed = summary(out), expected = summary(whole);
+    resumed.erase("threads");
+    expected.erase("threads");
+    EXPECT_EQ(resumed, expected);
+    EXPECT_EQ(contents(folder_ / out / "draws.nc"), contents(folder_ / whole / "draws.nc")) << out;
+    EXPECT_FALSE(fs::exists(folder_ / out / "checkpoint"));
+  }
+}
+
+TEST_F(Resume, MixesNoTwoRuns) {
+  const Args& args = kRuns[0];
+  {
+    testing::Program program(folder_, with(args, {"--out", "run", "--checkpoint", "0.001"}));
+    ASSERT_TRUE(program.wait_for([&] { return fs::exists(folder_ / "run/checkpoint"); }));
+    program.send(SIGKILL);
+    program.wait();
+  }
+  const std::string before = contents(folder_ / "run/checkpoint");
+  const auto refused = [&](const Args& more, const std::string& part) {
+    const ProgramResult result = run(with(with(args, {"--out", "run"}), more));
+    EXPECT_EQ(result.status, 2) << part;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(contents(folder_ / "run/checkpoint"), before);
+  };
+  refused({}, "holds the checkpoint of an interrupted run");
+  refused({"--resume", "--seed", "2"}, "other options");
+  refused({"--resume", "--set", "target.scenario=b"}, "other options");
+  refuses({"sample", "--resume"}, "never/run.toml");
+  EXPECT_EQ(run(with(args, {"--out", "run", "--resume"})).status, 0) << "the same options are welcome";
+  const ProgramResult again = run({"sample", "--out", "run", "--resume"});
+  EXPECT_EQ(again.status, 2);
+  EXPECT_NE(again.err.find("a finished run removes its checkpoint"), std::string::npos) << again.err;
+}
+
+}  // namespace
+}  // namespace lockstep
