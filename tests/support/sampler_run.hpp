@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whole runs of a sampler on a target: scout, warm-up, recording, estimates.
+#include <gtest/gtest.h>
+
 #include "host/estimates.hpp"
+#include "host/files.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/target_input.hpp"
@@ -18,6 +21,7 @@ struct Job {
   std::string precision = "mixed", init = "scout";
   bool pooled = false;
   int replicates = 16;
+  std::string data = {};  // JSON text
 };
 
 struct Outcome {
@@ -40,6 +44,10 @@ inline RunOptions run_of(const Job& job) {
   run.device = "cpu";
   run.threads = 2;
   run.seed = 20260301;
+  if (!job.data.empty()) {  // renamed into place: several test processes may write the same file at once
+    run.data = ::testing::TempDir() + "lockstep-" + std::to_string(std::hash<std::string>()(job.data)) + ".json";
+    write_atomically(run.data, job.data);
+  }
   return run;
 }
 
