@@ -189,7 +189,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   const std::int64_t iterations = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
                                                          options.warmup * options.chains / per);
   Tuner tuner(config, f);
-  Window window(num_units, d);
+  Window window(num_units, d, config.model.dense_metric);
   std::vector<double> centre(std::size_t(num_units) * d, 0.0);
   // The metric is learned from warm-up where no scout has seen the whole target.
   const bool learn_metric =
@@ -215,8 +215,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
                                    : unit_means(stats, stat_acceptance, engine->chains(), num_units),
                    unit_means(stats, stat_chees, engine->chains(), num_units),
                    launch.chees && t >= iterations / 10);
-      if (learn_metric || launch.chees)
-        window.add(engine->position(), engine->chains(), engine->samples(), config.model.dense_metric);
+      if (learn_metric || launch.chees) window.add(engine->position(), engine->chains(), engine->samples());
       if (launch.chees && t % 10 == 9) {
         for (int u = 0; u < num_units; ++u)
           for (int i = 0; i < d; ++i) centre[u * d + i] = window.mean(u, i);
@@ -224,8 +223,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
       }
       if (learn_metric && t + 1 >= next_metric && t + 1 <= iterations - iterations / 5) {
         for (int u = 0; u < num_units; ++u) {
-          const Eigen::MatrixXd s = window.covariance(u, config.model.dense_metric);
-          for (int i = 0; i < d; ++i) f.scale[u * d + i] = std::sqrt(s(i, i));
+          const Eigen::MatrixXd s = window.covariance(u);
+          for (int i = 0; i < d; ++i) f.scale[u * d + i] = std::sqrt(s(i, config.model.dense_metric ? i : 0));
           if (config.model.dense_metric) {
             const Eigen::MatrixXd c = s.llt().matrixL();
             for (int i = 0; i < d; ++i)

@@ -22,10 +22,10 @@ Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& ide
   data_ = json::from_cbor(read_text(file), true, false);
   if (!data_.is_object() || !data_.contains("identity")) refuse();
   if (data_["identity"] != identity)
-    throw UserError(
-        fmt::format("{} is of a run with other options, data or another version (the two would be mixed). Give "
-                    "only --out DIR and --resume to go on with that run, or another --out.",
-                    file.string()));
+    throw UserError(fmt::format(
+        "{} is of a run with other options, data or another version (the two would be mixed). Give "
+        "only --out DIR and --resume to go on with that run, or another --out.",
+        file.string()));
 }
 
 void Checkpoint::write(const std::filesystem::path& file, const std::string& identity) {
@@ -38,8 +38,8 @@ void Checkpoint::write(const std::filesystem::path& file, const std::string& ide
 }
 
 void Checkpoint::refuse() const {
-  throw UserError(fmt::format("{} is damaged (it is no checkpoint of this version). Remove it and start afresh.",
-                              file_.string()));
+  throw UserError(fmt::format(
+      "{} is damaged (it is no checkpoint of this version). Remove it and start afresh.", file_.string()));
 }
 
 std::string run_identity(const RunOptions& run, const TargetInstance& target) {

@@ -22,7 +22,8 @@ namespace lockstep {
 class Checkpoint {
  public:
   Checkpoint() = default;  // to be filled and written
-  /// Reads `file`. Throws UserError when there is none, or when it is damaged or of another run than `identity`.
+  /// Reads `file`. Throws UserError when there is none, or when it is damaged or of another run than
+  /// `identity`.
   Checkpoint(const std::filesystem::path& file, const std::string& identity);
   /// Writes, atomically.
   void write(const std::filesystem::path& file, const std::string& identity);

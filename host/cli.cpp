@@ -159,7 +159,8 @@ void read_run(const CLI::App& command, CommandLine& line) {
   // --out DIR --resume is enough to go on: the run wrote its options beside the checkpoint.
   if (on_line.values.value("resume", Settings()) == true && on_line.values.contains("out") &&
       !on_line.values.contains("config") && !on_line.values.contains("target"))
-    on_line.set("config", (fs::path(on_line.values["out"].get<std::string>()) / "run.toml").string(), "--out");
+    on_line.set("config", (fs::path(on_line.values["out"].get<std::string>()) / "run.toml").string(),
+                "--out");
   if (on_line.values.contains("config")) {
     const std::string file = on_line.values["config"];
     on_line.values.erase("config");

@@ -142,6 +142,7 @@ void print_summary(const nlohmann::ordered_json& s) {
   fmt::print("\nverdict: {}", s["verdict"].get<std::string>());
   for (const auto& gate : s["failed_gates"]) fmt::print(" ({})", gate.get<std::string>());
   fmt::print("\n");
+  for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
 }
 
 int run_sample(const RunOptions& run) {

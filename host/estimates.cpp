@@ -15,6 +15,32 @@ struct RowEstimate {
   double mean, se;
 };
 
+/// Variance of the sum of residuals that stand in order, batch by batch, in each chain: Geyer's initial
+/// positive monotone sequence on the batches, pooled over chains, so that batches shorter than the
+/// autocorrelation do not make an error look small. residual: [chain][batch], their sum over everything is
+/// zero.
+double sum_variance(const std::vector<double>& residual, int chains, int batches) {
+  const auto gamma = [&](int lag) {  // mean over the pairs there are
+    double s = 0;
+    for (int c = 0; c < chains; ++c)
+      for (int b = 0; b + lag < batches; ++b)
+        s += residual[c * batches + b] * residual[c * batches + b + lag];
+    return s / (double(chains) * (batches - lag));
+  };
+  const double first = gamma(0);
+  double pair = first + (batches > 1 ? gamma(1) : 0), total = -first + 2 * std::max(pair, 0.75 * first);
+  for (int lag = 2; lag + 1 < batches / 2; lag += 2) {
+    const double next = gamma(lag) + gamma(lag + 1);
+    if (!(next > 0)) break;
+    pair = std::min(pair, next);
+    total += 2 * pair;
+  }
+  const double n = double(chains) * batches;
+  // The mean was estimated too: as from the number of independent blocks that there seem to be.
+  const double blocks = std::max(2.0, n * first / std::max(total, first));
+  return n * total * blocks / (blocks - 1);
+}
+
 /// Mean of one row over all blocks, and its standard error from the blocks' scatter (ratio estimator: the
 /// last batch may be shorter).
 RowEstimate row_estimate(const UnitMoments& m, int row) {
@@ -33,8 +59,14 @@ RowEstimate row_estimate(const UnitMoments& m, int row) {
     n += count[k];
   }
   const double mean = total / n;
-  for (int k = 0; k < blocks; ++k) square += (sum[k] - mean * count[k]) * (sum[k] - mean * count[k]);
-  return {mean, blocks > 1 ? std::sqrt(square * blocks / (blocks - 1.0)) / n : NAN};
+  for (int k = 0; k < blocks; ++k) {
+    sum[k] -= mean * count[k];
+    square += sum[k] * sum[k];
+  }
+  if (blocks < 2) return {mean, NAN};
+  const double variance =
+      by_chain ? square * blocks / (blocks - 1.0) : sum_variance(sum, m.chains, m.batches);
+  return {mean, std::sqrt(variance) / n};
 }
 
 double nested_rhat_of(const UnitMoments& m, int i) {

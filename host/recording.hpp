@@ -68,10 +68,10 @@ class Recording {
   const SamplerConfig& config_;
   int chains_;  // per unit
   std::vector<std::int64_t> last_;
-  std::vector<Batches> batches_;               // [unit]
-  std::vector<std::vector<double>> stats_;     // [unit][StatRow]
+  std::vector<Batches> batches_;                  // [unit]
+  std::vector<std::vector<double>> stats_;        // [unit][StatRow]
   std::vector<PseudoExtendedEvidence> evidence_;  // [unit], or none
-  StoredDraws draws_;                          // collected as [draw][chain][..]
+  StoredDraws draws_;                             // collected as [draw][chain][..]
 };
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ Keys hmc_keys() {
       {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
       {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
-      {"scout_particles", "particles of the sequential Monte Carlo scout (default 256)"},
+      {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
 }
 
@@ -121,7 +121,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
         if (!(v > 0)) s.refuse("base_sd", "above zero");
     }
     if (c.instrument != Instrument::fixed) {
-      c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
+      if (!c.model.learned) c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
       c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
       c.model.high = s.in_range("beta_max", 1, 0, 1);
       if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
@@ -173,7 +173,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   const bool harmonic = !paper && c.transition == TransitionKind::hmc;
   c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic",
                         {"harmonic", "arithmetic"}) == "harmonic";
-  c.scout_particles = int(s.integer("scout_particles", 256, 16, 1 << 20));
+  c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   if (!c.adapt && c.step_size == 0)
     throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");

@@ -25,7 +25,7 @@ struct SamplerConfig {
   std::string base_covariance = "auto";    // diagonal, full, or full where the scout sees correlated axes
   double scale_u = 1;                      // of the logits of beta in the metric
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
-  int scout_particles = 256;
+  int scout_particles = 2048;
   int warmup_chains = 32;  // at least so many chains adapt a replicate
   Settings effective;      // for summary.json
 };

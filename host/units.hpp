@@ -25,16 +25,16 @@ inline void set_per_unit(Engine& engine, int row, const std::vector<double>& per
   const int per = engine.chains() / int(per_unit.size());
   std::vector<double> values(engine.chains());
   for (int c = 0; c < engine.chains(); ++c) values[c] = per_unit[c / per];
-  engine.set_parameter(row, values);
+  engine.set_parameters(row, values);
 }
-/// Row `index` of [unit][dim] spread to the chains.
-inline void set_axis(Engine& engine, int row, const std::vector<double>& per_unit_and_axis, int dim) {
-  const int units = int(per_unit_and_axis.size()) / dim;
-  std::vector<double> v(units);
-  for (int i = 0; i < dim; ++i) {
-    for (int u = 0; u < units; ++u) v[u] = per_unit_and_axis[std::size_t(u) * dim + i];
-    set_per_unit(engine, row + i, v);
-  }
+/// [unit][dim] spread to the chains, from row `first` on.
+inline void set_axis(Engine& engine, int first, const std::vector<double>& per_unit_and_axis, int dim) {
+  const int chains = engine.chains(), per = chains * dim / int(per_unit_and_axis.size());
+  std::vector<double> rows(std::size_t(dim) * chains);
+  for (int i = 0; i < dim; ++i)
+    for (int c = 0; c < chains; ++c)
+      rows[std::size_t(i) * chains + c] = per_unit_and_axis[std::size_t(c / per) * dim + i];
+  engine.set_parameters(first, rows);
 }
 /// Mean over each unit's chains of row `row` of [row][chain].
 inline std::vector<double> unit_means(const std::vector<double>& rows, int row, int chains, int units) {

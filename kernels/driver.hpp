@@ -4,6 +4,7 @@
 // Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged
 // driver (kernels/launch_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to
 // equal bits.
+#include "kernels/tempering.hpp"
 #include "kernels/transitions.hpp"
 
 namespace lockstep {
@@ -17,7 +18,10 @@ struct Lanes {
   Rows<L> parameters;
   Rows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
   double *stats, *moments;                 // rows of kTile
-  int* mode;
+  int *mode, *trip;
+  Ladder ladder;
+  double* trace;  // this group's first beta of the launch's first iteration, or none
+  std::ptrdiff_t trace_stride;
   float* draws;  // this group's first element of draw 0, or none
   std::ptrdiff_t draw_stride, draw_row_stride;
   int_lane_t<L> chain, unit;
@@ -46,6 +50,10 @@ LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
           at(b.stats, kStatRows),
           at(b.moments, moments.rows()),
           at(b.mode, 1),
+          at(b.trip, 1),
+          {b.ladder, b.level_weight, b.level_step, b.levels},
+          b.trace == nullptr ? nullptr : b.trace + first,
+          std::ptrdiff_t(b.tiles) * kTile,
           b.draws == nullptr ? nullptr : b.draws + first,
           std::ptrdiff_t(model.dim() + kDrawExtraRows) * b.tiles * kTile,
           std::ptrdiff_t(b.tiles) * kTile,
@@ -84,18 +92,6 @@ struct RegisterRows {
   }
 };
 
-/// Adds a lane value to a row of doubles in memory.
-template <class A>
-LOCKSTEP_FN void add_to(double* row, A value) {
-  if constexpr (ScalarLane<A>) {
-    *row += static_cast<double>(value);
-  } else {
-    alignas(64) scalar_t<A> v[lane_width<A>];
-    store(v, value);
-    for (int i = 0; i < lane_width<A>; ++i) row[i] += static_cast<double>(v[i]);
-  }
-}
-
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
   if constexpr (!std::is_same_v<L, E>) {
@@ -123,6 +119,7 @@ LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
 template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                                          const W& w) {
+  if constexpr (Model::kTempered) anneal<L, E>(spec, draw.iteration, w);
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     w.x.set(j, w.position[j]);
@@ -208,7 +205,7 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   chosen_index = min(chosen_index, E(S(n - 1)));
   if (spec.record) {
     auto add = [&](int row, E value) { add_to(w.moments + row * kTile, value); };
-    add(MomentLayout::count, E(1));
+    add(MomentLayout::count, Model::kTempered ? model.template weight<E>(w.cache, 0) : E(1));
     add(MomentLayout::weight_square, squares);
     add(MomentLayout::beta_mean, betas * E(S(1.0 / n)));
     LOCKSTEP_UNROLL
@@ -263,7 +260,7 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   }
 }
 
-/// Decides on the proposal, and adds to the ChEES statistic where the launch asks for it.
+/// Decides on the proposal, adds to the ChEES statistic where the launch asks for it, and moves beta.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN E stage_decide(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                            const Proposal<L, E>& proposal, const W& w) {
@@ -273,6 +270,7 @@ LOCKSTEP_FN E stage_decide(const Model& model, const LaunchSpec& spec, const Dra
     const L weighted = cast<L>(a) * chees;
     add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
   }
+  if constexpr (Model::kTempered) temper<L, E>(spec, draw, w);
   return a;
 }
 

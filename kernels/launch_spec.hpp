@@ -5,6 +5,14 @@
 
 namespace lockstep {
 
+/// How a chain's inverse temperature moves, once an iteration (kernels/tempering.hpp).
+enum class Tempering {
+  fixed,   // not at all
+  gibbs,   // drawn given x, uniform on [0, 1] before the data: continuous tempering
+  levels,  // drawn given x from a ladder with weights: simulated tempering
+  anneal   // steps down the ladder by one, and the weight is kept: annealed importance sampling
+};
+
 /// One launch: iterations [begin, end) of every chain.
 struct LaunchSpec {
   StreamKey key;  // of the run
@@ -16,7 +24,9 @@ struct LaunchSpec {
   bool record = false;      // add to the accumulators
   bool chees = false;       // add to the ChEES statistic
   bool covariance = false;  // accumulate cross moments too
-  int thin = 1;             // store every thin-th draw of [begin, end), where there is a draws buffer
+  Tempering tempering = Tempering::fixed;
+  int first_level = 0;  // anneal: the ladder's index at iteration `begin`
+  int thin = 1;         // store every thin-th draw of [begin, end), where there is a draws buffer
 };
 
 /// Rows of the per-chain statistics (double).
@@ -27,6 +37,9 @@ enum StatRow {
   stat_gradients,
   stat_chees,
   stat_switches,
+  stat_base_weight,  // sum of p(beta = 0 | x), up to a constant
+  stat_log_weight,   // anneal: sum of (beta_k - beta_{k+1}) Delta
+  stat_round_trips,  // beta from 0 to 1 and back
   kStatRows
 };
 
@@ -50,16 +63,21 @@ struct MomentLayout {
 template <class R, class E>
 struct BatchView {
   int chains = 0, tiles = 0;
-  R *position = nullptr, *gradient = nullptr;             // [tile][rows][32]
-  E* cache = nullptr;                                     // [tile][cache_rows][32]
-  R* parameters = nullptr;                                // [tile][ParameterLayout::rows][32]
-  double *stats = nullptr, *moments = nullptr;            // [tile][..rows][32]
-  int* mode = nullptr;                                    // [tile][32]: mode of the last unweighted draw
+  R *position = nullptr, *gradient = nullptr;   // [tile][rows][32]
+  E* cache = nullptr;                           // [tile][cache_rows][32]
+  R* parameters = nullptr;                      // [tile][ParameterLayout::rows][32]
+  double *stats = nullptr, *moments = nullptr;  // [tile][..rows][32]
+  int* mode = nullptr;                          // [tile][32]: mode of the last unweighted draw
+  int* trip = nullptr;  // [tile][32]: 1 on the way from beta = 0 to 1, 2 on the way back, 0 before
   const std::uint32_t *chain = nullptr, *unit = nullptr;  // [tile][32]
   // Working rows for the tile policy: position, momentum, gradient (R), position and cache (E).
   R* work = nullptr;
   E* work_energy = nullptr;
-  float* draws = nullptr;  // [draw][dim + kDrawExtraRows][tiles * 32], or none
+  // The ladder of inverse temperatures, 0 to 1, with the log weight and the step size of each level.
+  const double *ladder = nullptr, *level_weight = nullptr, *level_step = nullptr;
+  int levels = 0;
+  double* trace = nullptr;  // [iteration of the launch][beta, Delta][tiles * 32], or none
+  float* draws = nullptr;   // [draw][dim + kDrawExtraRows][tiles * 32], or none
 };
 
 }  // namespace lockstep

@@ -30,6 +30,10 @@ enum class Purpose : std::uint32_t {
   exact = 10,         // exact draws of a target
   bootstrap = 11,     // estimators on the host
   pseudo_start = 12,  // starts of pseudo-samples and inverse temperatures
+  temper = 13,        // inverse temperature given x
+  swap = 14,          // parallel tempering
+  base = 15,          // draws from the base
+  seed_level = 16,    // level at which a chain starts
 };
 
 struct StreamKey {

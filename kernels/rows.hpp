@@ -44,6 +44,18 @@ struct Rows {
   }
 };
 
+/// Adds a lane value to a row of doubles in memory.
+template <class A>
+LOCKSTEP_FN void add_to(double* row, A value) {
+  if constexpr (ScalarLane<A>) {
+    *row += static_cast<double>(value);
+  } else {
+    alignas(64) scalar_t<A> v[lane_width<A>];
+    store(v, value);
+    for (int i = 0; i < lane_width<A>; ++i) row[i] += static_cast<double>(v[i]);
+  }
+}
+
 /// Rows in registers: a fixed number of them, indexed by compile-time constants once loops are unrolled.
 template <class L, int E>
 struct Locals {

@@ -28,8 +28,20 @@ LOCKSTEP_FN void drift(const Model& model, const P& par, L factor, const X& x, c
   LOCKSTEP_UNROLL
   for (int j = blocks; j < n; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
 }
-template <class L, class Model, class P, class G, class M>
-LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, const G& g, const M& p) {
+template <class L, class Model, class P, class X, class G, class M>
+LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, [[maybe_unused]] const X& x, const G& g,
+                      const M& p) {
+  if constexpr (Model::kTempered) {
+    model.template force<L>(x, par, g, [&](int i, L f) {
+      if (Model::kDim == 0 && model.layout.dense_metric) {
+        for (int j = 0; j <= i; ++j)
+          p.set(j, fma(factor * par[model.layout.metric_factor() + i * (i + 1) / 2 + j], f, p[j]));
+      } else {
+        p.set(i, fma(factor * par[model.scale_row(i)], f, p[i]));
+      }
+    });
+    return;
+  }
   const int n = model.rows();
   const int d = model.dim(), blocks = model.samples() * d;
   if (Model::kDim == 0 && model.layout.dense_metric) {
@@ -118,14 +130,14 @@ struct Hmc {
     r.steps = num_steps<L>(spec, draw.iteration, par, r.jitter);
     const int last = static_cast<int>(reduce_max(r.steps));
     const L step = par[ParameterLayout::step_size];
-    kick(model, par, step * L(R(0.5)), g, p);
+    kick(model, par, step * L(R(0.5)), x, g, p);
     for (int s = 1; s <= last; ++s) {
       const L drifting = select(L(R(s)) <= r.steps, step, L(0));
       drift(model, par, drifting, x, p);
       reflect<L>(model, x, p);
       model.template gradient<L>(x, par, g);
       const L share = select(L(R(s)) < r.steps, L(1), L(R(0.5)));
-      kick(model, par, drifting * share, g, p);
+      kick(model, par, drifting * share, x, g, p);
     }
     r.log_ratio = before - kinetic_energy<E, L>(model, p);
     return r;

@@ -34,7 +34,8 @@ struct EngineSpec {
   int threads = 1;
   bool cuda = false;
   bool covariance = false;
-  int draws = 0;                           // draws kept per launch; 0: none
+  int draws = 0;  // draws kept per launch; 0: none
+  int trace = 0;  // iterations per launch whose (beta, Delta) are kept; 0: none (models on a path only)
   std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
 };
 
@@ -50,18 +51,27 @@ class Engine {
   int chains() const { return chains_; }
 
   // All [row][chain].
-  virtual void set_parameter(int row, std::span<const double> per_chain) = 0;
+  virtual void set_parameters(int first, std::span<const double> rows) = 0;  // as many rows as are given
   virtual void set_position(std::span<const double> rows) = 0;
   virtual std::vector<double> position() = 0;
   virtual std::vector<double> gradient() = 0;
   virtual std::vector<double> cache() = 0;
-  /// Mode of each chain's last unweighted draw, -1 before the first and after set_position: with the position,
-  /// all that an interrupted run must keep of its chains.
+  /// Mode of each chain's last unweighted draw, -1 before the first and after set_position: with the
+  /// position, all that an interrupted run must keep of its chains.
   virtual std::vector<double> modes() = 0;
   virtual void set_modes(std::span<const double> per_chain) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
+  /// Models on a path: sets the inverse temperatures, and lets the cached log densities follow. No gradient.
+  virtual void set_beta(std::span<const double> per_chain) = 0;
+  virtual std::vector<double> beta() = 0;
+  /// The ladder that tempering and annealing move on, with the log weight and the step size of each level.
+  /// Returns its inverse temperatures as the state's precision holds them: those are the ones that count.
+  virtual std::vector<double> set_ladder(std::vector<double> beta, std::vector<double> log_weight,
+                                         std::vector<double> step_size) = 0;
   virtual void advance(const LaunchSpec& spec) = 0;
+  /// (beta, Delta) of the last launch: [iteration][beta, Delta][padded chains].
+  virtual std::vector<double> trace() = 0;
   /// Statistics (StatRow) and moments (MomentLayout) summed since the last reset.
   virtual std::vector<double> stats(bool reset) = 0;
   virtual std::vector<double> moments(bool reset) = 0;

@@ -18,7 +18,6 @@ namespace lockstep {
     if constexpr (fits) advance_registers<Hmc>(model, b, spec);                                   \
   }
 LOCKSTEP_REGISTER_KERNELS(Plain, true)
-LOCKSTEP_REGISTER_KERNELS(Tempered, true)
 LOCKSTEP_REGISTER_KERNELS(Pseudo2, fits_registers<R>(kRegisterDim, 2))
 LOCKSTEP_REGISTER_KERNELS(Pseudo5, fits_registers<R>(kRegisterDim, 5))
 #undef LOCKSTEP_REGISTER_KERNELS

@@ -32,6 +32,8 @@ class EngineOf : public Engine {
     stats_.resize(rows(kStatRows));
     accumulators_.resize(rows(moments_.rows()));
     mode_.resize(rows(1), -1);
+    trip_.resize(rows(1), 0);
+    trace_.resize(rows(2 * spec.trace));
     work_.resize(backend_.needs_work_rows(model_) ? rows(3 * model_.rows()) : 0);
     work_energy_.resize(backend_.needs_work_rows(model_) ? rows(model_.rows() + model_.cache_rows()) : 0);
     draw_capacity_ = std::uint32_t(spec.draws);
@@ -51,8 +53,8 @@ class EngineOf : public Engine {
   ParameterLayout layout() const override { return model_.layout; }
   MomentLayout moment_layout() const override { return moments_; }
 
-  void set_parameter(int row, std::span<const double> per_chain) override {
-    put_rows(parameters_, model_.layout.rows(), row, 1, per_chain);
+  void set_parameters(int first, std::span<const double> rows) override {
+    put_rows(parameters_, model_.layout.rows(), first, int(rows.size()) / chains_, rows);
   }
   void set_position(std::span<const double> rows) override {
     put_rows(position_, model_.rows(), 0, model_.rows(), rows);
@@ -65,6 +67,28 @@ class EngineOf : public Engine {
   void set_modes(std::span<const double> per_chain) override { put_rows(mode_, 1, 0, 1, per_chain); }
 
   void initialize() override { backend_.template initialize<R, E>(model_, view()); }
+  void set_beta(std::span<const double> per_chain) override {
+    // The numbers that count are those that the parameters can hold.
+    const auto before = beta();
+    set_parameters(ParameterLayout::beta, per_chain);
+    const auto now = beta();
+    auto cached = cache();
+    for (int c = 0; c < chains_; ++c) cached[c] += (before[c] - now[c]) * cached[chains_ + c];
+    put_rows(cache_, model_.cache_rows(), 0, 1, std::span<const double>(cached).first(chains_));
+  }
+  std::vector<double> beta() override {
+    return get_rows(parameters_, model_.layout.rows(), ParameterLayout::beta, 1);
+  }
+  std::vector<double> set_ladder(std::vector<double> beta, std::vector<double> log_weight,
+                                 std::vector<double> step_size) override {
+    for (double& b : beta) b = static_cast<double>(static_cast<R>(b));
+    const auto held = beta;
+    levels_ = int(beta.size());
+    Backend::from_host(ladder_, beta);
+    Backend::from_host(level_weight_, log_weight);
+    Backend::from_host(level_step_, step_size);
+    return held;
+  }
   void advance(const LaunchSpec& spec) override {
     LaunchSpec s = spec;
     s.covariance = moments_.covariance;
@@ -73,6 +97,7 @@ class EngineOf : public Engine {
   }
   std::vector<double> stats(bool reset) override { return read(stats_, kStatRows, reset); }
   std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
+  std::vector<double> trace() override { return Backend::to_host(trace_); }
   std::vector<float> draws() override { return Backend::to_host(draws_); }
 
  private:
@@ -90,6 +115,12 @@ class EngineOf : public Engine {
     v.stats = Backend::data(stats_);
     v.moments = Backend::data(accumulators_);
     v.mode = Backend::data(mode_);
+    v.trip = Backend::data(trip_);
+    v.ladder = Backend::data(ladder_);
+    v.level_weight = Backend::data(level_weight_);
+    v.level_step = Backend::data(level_step_);
+    v.levels = levels_;
+    v.trace = trace_.empty() ? nullptr : Backend::data(trace_);
     v.chain = Backend::data(chain_);
     v.unit = Backend::data(unit_);
     v.work = Backend::data(work_);
@@ -112,11 +143,16 @@ class EngineOf : public Engine {
   }
   template <class T>
   std::vector<double> get_rows(const Vector<T>& from, int rows) const {
+    return get_rows(from, rows, 0, rows);
+  }
+  template <class T>
+  std::vector<double> get_rows(const Vector<T>& from, int rows, int first, int count) const {
     const auto host = Backend::to_host(from);
-    std::vector<double> out(std::size_t(rows) * chains_);
-    for (int r = 0; r < rows; ++r)
+    std::vector<double> out(std::size_t(count) * chains_);
+    for (int r = 0; r < count; ++r)
       for (int c = 0; c < chains_; ++c)
-        out[std::size_t(r) * chains_ + c] = host[(std::size_t(c / kTile) * rows + r) * kTile + c % kTile];
+        out[std::size_t(r) * chains_ + c] =
+            host[(std::size_t(c / kTile) * rows + first + r) * kTile + c % kTile];
     return out;
   }
   std::vector<double> read(Vector<double>& v, int rows, bool reset) {
@@ -132,7 +168,9 @@ class EngineOf : public Engine {
   Vector<R> position_, gradient_, parameters_, work_;
   Vector<E> cache_, work_energy_;
   Vector<double> stats_, accumulators_;
-  Vector<int> mode_;
+  Vector<int> mode_, trip_;
+  Vector<double> ladder_, level_weight_, level_step_, trace_;
+  int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;
   Vector<float> draws_;
   std::uint32_t draw_capacity_ = 0;

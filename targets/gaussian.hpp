@@ -67,7 +67,7 @@ struct GaussianTarget {
       inv_sd[i] = 1 / sd;
       b.density.log_norm -= std::log(sd);
       b.truth.mean[i] = 0;
-      b.truth.covariance[i * d + i] = sd * sd;
+      b.truth.set_covariance(i, i, sd * sd);
     }
     b.density.mean = b.pool.add(mean);
     b.density.inv_sd = b.pool.add(inv_sd);

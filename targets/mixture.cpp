@@ -59,7 +59,7 @@ Built<Mixture> build_mixture(const MixtureParameters& p) {
   }
   for (int i = 0; i < d; ++i) {
     b.truth.mean[i] = mean[i];
-    for (int j = 0; j < d; ++j) b.truth.covariance[i * d + j] = second(i, j) - mean[i] * mean[j];
+    for (int j = 0; j < d; ++j) b.truth.set_covariance(i, j, second(i, j) - mean[i] * mean[j]);
   }
   b.truth.log_z = 0;
   b.density.mean = b.pool.add(p.means);

@@ -18,6 +18,7 @@ namespace lockstep {
 template <class Density, int D, int N>
 struct PseudoExtended {
   // Compile-time sizes where D and N are (the inverse temperatures are then learned); 0: run time.
+  static constexpr bool kTempered = false;  // the temperatures are coordinates
   static constexpr bool kWalks = false;
   static constexpr int kDim = D, kRows = D * N + N, kCacheRows = N > 0 ? 1 + 2 * N : 0;
   static constexpr int kMaxSamples = N > 0 ? N : 64;

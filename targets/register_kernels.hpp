@@ -21,15 +21,12 @@ constexpr bool fits_registers(int D, int N) {
 template <class Density, class R, class E>
 struct RegisterKernels {
   using Plain = Path<Density, kRegisterDim, false>;
-  using Tempered = Path<Density, kRegisterDim, true>;
   using Pseudo2 = PseudoExtended<Density, kRegisterDim, 2>;
   using Pseudo5 = PseudoExtended<Density, kRegisterDim, 5>;
   static void initialize(const Plain& model, const BatchView<R, E>& b);
-  static void initialize(const Tempered& model, const BatchView<R, E>& b);
   static void initialize(const Pseudo2& model, const BatchView<R, E>& b);
   static void initialize(const Pseudo5& model, const BatchView<R, E>& b);
   static void advance(const Plain& model, const BatchView<R, E>& b, const LaunchSpec& spec);
-  static void advance(const Tempered& model, const BatchView<R, E>& b, const LaunchSpec& spec);
   static void advance(const Pseudo2& model, const BatchView<R, E>& b, const LaunchSpec& spec);
   static void advance(const Pseudo5& model, const BatchView<R, E>& b, const LaunchSpec& spec);
 };

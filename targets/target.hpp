@@ -52,10 +52,20 @@ class TargetInput {
 /// What is known exactly. NaN where nothing is. For reports and tests only: no adapter, base or gate reads
 /// it.
 struct Truth {
-  std::vector<double> mean, covariance;
+  static constexpr int kFullDim = 1000;  // beyond it the variances alone are kept
+  std::vector<double> mean, covariance;  // [d]; [d][d], or [d] beyond kFullDim
   double log_z = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> quantities;  // the target's own, in the order of their names
-  double second_moment(int i) const { return covariance[i * mean.size() + i] + mean[i] * mean[i]; }
+  double variance(int i) const {
+    return covariance[covariance.size() == mean.size() ? i : i * mean.size() + i];
+  }
+  double second_moment(int i) const { return variance(i) + mean[i] * mean[i]; }
+  void set_covariance(int i, int j, double value) {
+    if (covariance.size() != mean.size())
+      covariance[i * mean.size() + j] = value;
+    else if (i == j)
+      covariance[i] = value;
+  }
 };
 
 /// Uniform and normal draws for exact sampling of a target on the host.
@@ -112,7 +122,7 @@ struct Built {
   explicit Built(int dim) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     truth.mean.assign(dim, nan);
-    truth.covariance.assign(std::size_t(dim) * dim, 0.0);
+    truth.covariance.assign(dim > Truth::kFullDim ? dim : std::size_t(dim) * dim, 0.0);
   }
 };
 

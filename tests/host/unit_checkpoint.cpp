@@ -97,8 +97,8 @@ class Resume : public testing::ProgramTest {
 };
 
 const std::vector<Args> kRuns = {
-    {"sample", "--target", "mixture20", "--sampler", "pe", "--iterations", "40000", "--chains", "20", "--draws",
-     "--thin", "37", "--threads", "1"},
+    {"sample", "--target", "mixture20", "--sampler", "pe", "--iterations", "40000", "--chains", "20",
+     "--draws", "--thin", "37", "--threads", "1"},
     {"sample", "--target", "banana", "--sampler", "hmc", "--gradients", "2e7", "--chains", "33", "--set",
      "sampler.metric=dense", "--threads", "1"},
     {"sample", "--target", "bimodal", "--sampler", "rwm", "--iterations", "400000", "--chains", "64", "--se",
@@ -119,7 +119,8 @@ TEST_F(Resume, AfterAKillAndAnInterruptNoBitDiffers) {
     {
       fs::remove(folder_ / ".stderr");  // of the program before, which has said the same
       testing::Program program(folder_, {"sample", "--out", out, "--resume", "--checkpoint", "1000"});
-      program.wait_for([&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
+      program.wait_for(
+          [&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
       program.send(SIGINT);
       const ProgramResult result = program.wait();
       EXPECT_EQ(result.status, 130) << out;

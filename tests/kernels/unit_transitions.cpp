@@ -190,7 +190,7 @@ TEST(Leapfrog, DenseMetricIsTheCholeskyFactorAndItsTranspose) {
   State s{normals(8, 1), normals(8, 2)}, moved = s, kicked = s;
   std::vector<double> g = normals(8, 3);
   drift(m.model, m.par(), 0.3, m.rows(moved.x), m.rows(moved.p));
-  kick(m.model, m.par(), 0.3, m.rows(g), m.rows(kicked.p));
+  kick(m.model, m.par(), 0.3, m.rows(s.x), m.rows(g), m.rows(kicked.p));
   for (int block = 0; block < 2; ++block) {
     for (int i = 0; i < 3; ++i) {
       double v = 0, f = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every registered target, for the suites that hold all of them to one contract. One that needs data is listed
-// here with some; the contract suite fails for one that is registered and not covered.
+// Every registered target, for the suites that hold all of them to one contract. One that needs data is
+// listed here with some; the contract suite fails for one that is registered and not covered.
 #include "targets/all.hpp"
 #include "tests/support/subject.hpp"
 

@@ -56,7 +56,7 @@ inline void set_parameters(Engine& engine, const BatchCase& c, int first) {
   auto put = [&](int row, auto value) {
     std::vector<double> v(n);
     for (int i = 0; i < n; ++i) v[i] = value(static_cast<std::uint32_t>(first + i));
-    engine.set_parameter(row, v);
+    engine.set_parameters(row, v);
   };
   auto vary = [](std::uint32_t chain, std::uint32_t row, double middle, double width) {
     return middle + width * (hashed(chain, 1000 + row) - 0.5);

@@ -88,7 +88,7 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
     spec.unit.push_back(0);
   }
   EngineOf<OneTransition<Transition>, Model, float, double> engine(model, spec);
-  auto put = [&](int row, double value) { engine.set_parameter(row, std::vector<double>(chains, value)); };
+  auto put = [&](int row, double value) { engine.set_parameters(row, std::vector<double>(chains, value)); };
   put(ParameterLayout::step_size, c.step_size);
   put(ParameterLayout::beta, c.beta);
   put(ParameterLayout::log_zeta, pair.log_zeta);

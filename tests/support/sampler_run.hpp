@@ -45,7 +45,8 @@ inline RunOptions run_of(const Job& job) {
   run.threads = 2;
   run.seed = 20260301;
   if (!job.data.empty()) {  // renamed into place: several test processes may write the same file at once
-    run.data = ::testing::TempDir() + "lockstep-" + std::to_string(std::hash<std::string>()(job.data)) + ".json";
+    run.data =
+        ::testing::TempDir() + "lockstep-" + std::to_string(std::hash<std::string>()(job.data)) + ".json";
     write_atomically(run.data, job.data);
   }
   return run;

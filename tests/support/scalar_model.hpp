@@ -78,18 +78,25 @@ class ScalarModel {
     model.template gradient<double>(rows(x), par(), rows(g));
     return g;
   }
+  /// The gradient of log_density: on a path, with the base's share.
+  std::vector<double> force(std::vector<double> x) const {
+    std::vector<double> g = gradient(x);
+    if constexpr (Model::kTempered)
+      model.template force<double>(rows(x), par(), rows(g), [&](int i, double v) { g[i] = v; });
+    return g;
+  }
   double hamiltonian(const std::vector<double>& x, std::vector<double> p) const {
     return kinetic_energy<double, double>(model, rows(p)) - log_density(x);
   }
   /// `steps` leapfrog steps of the given size, by the kernels' kick, drift and reflect.
   void leapfrog(std::vector<double>& x, std::vector<double>& p, double step, int steps) const {
     std::vector<double> g = gradient(x);
-    kick(model, par(), 0.5 * step, rows(g), rows(p));
+    kick(model, par(), 0.5 * step, rows(x), rows(g), rows(p));
     for (int s = 1; s <= steps; ++s) {
       drift(model, par(), step, rows(x), rows(p));
       reflect<double>(model, rows(x), rows(p));
       g = gradient(x);
-      kick(model, par(), s < steps ? step : 0.5 * step, rows(g), rows(p));
+      kick(model, par(), s < steps ? step : 0.5 * step, rows(x), rows(g), rows(p));
     }
   }
   static Rows<double> rows(std::vector<double>& v) { return {v.data(), 1}; }

@@ -212,9 +212,9 @@ TEST_F(GpuEngines, SanitizeNanNeverMoves) {
     for (Driver driver : {Driver::fused, Driver::staged}) {
       SmallRun broken(Precision::mixed, kind, driver), whole(Precision::mixed, kind, driver);
       std::vector<double> steps(40, 0.4);
-      whole.engine->set_parameter(ParameterLayout::step_size, steps);
+      whole.engine->set_parameters(ParameterLayout::step_size, steps);
       for (int i = 0; i < 40; i += 2) steps[i] = std::numeric_limits<double>::quiet_NaN();
-      broken.engine->set_parameter(ParameterLayout::step_size, steps);
+      broken.engine->set_parameters(ParameterLayout::step_size, steps);
       for (SmallRun* run : {&broken, &whole}) run->engine->initialize();
       const auto start = broken.engine->position();
       for (SmallRun* run : {&broken, &whole}) run->engine->advance(run->launch);

@@ -26,7 +26,7 @@ void set_parameters(Engine& e, double step_size) {
   for (int row = 0; row < e.layout().rows(); ++row) {
     const bool scale = row >= e.layout().scale() && row < e.layout().scale() + e.dim();
     const double value = row == ParameterLayout::step_size ? step_size : scale ? 1.0 : 0.0;
-    e.set_parameter(row, std::vector<double>(e.chains(), value));
+    e.set_parameters(row, std::vector<double>(e.chains(), value));
   }
 }
 

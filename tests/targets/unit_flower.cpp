@@ -116,8 +116,8 @@ TEST(Flower, NothingIsNanNearTheOriginAndChainsLeaveIt) {
     }
     auto e = s.target->engine(spec);
     auto start = [&](double step_size, double x1, double x2) {
-      for (int row = 0; row < e->layout().rows(); ++row) e->set_parameter(row, std::vector<double>(n, 1.0));
-      e->set_parameter(ParameterLayout::step_size, std::vector<double>(n, step_size));
+      for (int row = 0; row < e->layout().rows(); ++row) e->set_parameters(row, std::vector<double>(n, 1.0));
+      e->set_parameters(ParameterLayout::step_size, std::vector<double>(n, step_size));
       std::vector<double> x(2 * n, x1);
       std::fill(x.begin() + n, x.end(), x2);
       e->set_position(x);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "host/options.hpp"
+#include "host/units.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+// What summary.json says whatever the command (contracts: one schema for sample and evidence).
+
+/// The members that come first, verdict and warnings still empty.
+nlohmann::ordered_json summary_head(const RunOptions& run, const TargetInstance& target,
+                                    const RunContext& context, const std::string& command);
+/// What is known exactly of the target.
+nlohmann::ordered_json truth_json(const TargetInstance& target);
+/// [d][d] numbers as an array of rows.
+nlohmann::ordered_json matrix_json(const std::vector<double>& values, int d);
+/// Without what is not finite; a warning names what was left out, but for unknown truths.
+nlohmann::ordered_json finish_summary(nlohmann::ordered_json summary);
+
+}  // namespace lockstep

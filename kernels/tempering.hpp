@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Moves of the inverse temperature beta at fixed x, for models whose density is
+//   log gamma_beta(x) = base(x) - beta Delta(x),   Delta = base - (log density - log zeta):
+// each leaves the joint density of (x, beta) invariant and costs no gradient. With them goes the weight of
+// beta = 1 given x, by which expectations under the target are formed (Graham & Storkey 2017, section 4).
+#include "kernels/lane_parameters.hpp"
+#include "kernels/launch_spec.hpp"
+
+namespace lockstep {
+
+/// Inverse temperatures beta_0 = 0 < .. < beta_K = 1 with log weights v, p(x, k) ~ exp(v_k)
+/// gamma_{beta_k}(x), and the step size of transitions at each level.
+struct Ladder {
+  const double *beta, *log_weight, *step_size;
+  int levels;
+};
+
+/// -expm1(-a) for a >= 0 without cancellation (Kahan).
+template <class L>
+LOCKSTEP_FN L one_minus_exp(L a) {
+  const L u = exp(-a), lost = L(1) - u;
+  return select(u >= L(1), a,
+                select(u > L(0), lost * a / -log(max(u, L(std::numeric_limits<scalar_t<L>>::min()))), L(1)));
+}
+
+/// The weights of beta = 1 and of beta = 0 in p(beta | x) ~ exp(-beta Delta) on [0, 1]: Delta / expm1(Delta)
+/// and Delta / -expm1(-Delta); both 1 at Delta = 0.
+template <class L>
+LOCKSTEP_FN void continuous_weights(L delta, L& top, L& bottom) {
+  using R = scalar_t<L>;
+  const L a = abs(delta);
+  const L f = select(a > L(R(1e-7)), a * exp(-a) / one_minus_exp(a), L(1) - L(R(0.5)) * a);
+  const auto warm = delta > L(0);
+  top = select(warm, f, f + a);
+  bottom = select(warm, f + a, f);
+}
+
+/// beta from p(beta | x) ~ exp(-beta Delta) on [0, 1] by its inverse distribution function at v.
+template <class L>
+LOCKSTEP_FN L truncated_exponential(L delta, L v) {
+  using R = scalar_t<L>;
+  const L a = abs(delta);
+  const L t = select(a > L(R(1e-7)), -log1p(-(v * one_minus_exp(a))) / a, v);
+  return select(delta > L(0), t, L(1) - t);
+}
+
+/// Sets beta, and lets the cached log density follow.
+template <class L, class E, class W>
+LOCKSTEP_FN void set_beta(const W& w, L beta) {
+  const E before = w.energy_parameters[ParameterLayout::beta];
+  w.parameters.set(ParameterLayout::beta, beta);
+  const E now = w.energy_parameters[ParameterLayout::beta];
+  w.cache.set(0, fma(before - now, w.cache[1], w.cache[0]));
+}
+
+/// Annealed importance sampling (Neal 2001), before the transition of an iteration: from the present beta to
+/// the iteration's, adding (beta - beta') Delta to the log weight.
+template <class L, class E, class W>
+LOCKSTEP_FN void anneal(const LaunchSpec& spec, std::uint32_t iteration, const W& w) {
+  if (spec.tempering != Tempering::anneal) return;
+  const int level = spec.first_level + int(iteration - spec.begin);
+  const E before = w.energy_parameters[ParameterLayout::beta];
+  set_beta<L, E>(w, L(scalar_t<L>(w.ladder.beta[level])));
+  w.parameters.set(ParameterLayout::step_size, L(scalar_t<L>(w.ladder.step_size[level])));
+  const E now = w.energy_parameters[ParameterLayout::beta];
+  add_to(w.stats + stat_log_weight * kTile, (before - now) * w.cache[1]);
+}
+
+/// A level by its weight given x: p(k | x) ~ exp(v_k - beta_k Delta). Returns its beta and its step size, and
+/// the shares of the last level and of the first.
+template <class E>
+LOCKSTEP_FN E draw_level(const Ladder& ladder, E delta, E u, E& step, E& top, E& bottom) {
+  using S = scalar_t<E>;
+  const auto exponent = [&](int k) { return nfma(E(S(ladder.beta[k])), delta, E(S(ladder.log_weight[k]))); };
+  E most = exponent(0);
+  for (int k = 1; k < ladder.levels; ++k) most = max(most, exponent(k));
+  E sum = E(0);
+  for (int k = 0; k < ladder.levels; ++k) sum = sum + exp(exponent(k) - most);
+  const E goal = u * sum;
+  E below = E(0), beta = E(S(ladder.beta[ladder.levels - 1]));
+  step = E(S(ladder.step_size[ladder.levels - 1]));
+  auto open = goal >= E(0);  // not yet reached
+  for (int k = 0; k + 1 < ladder.levels; ++k) {
+    below = below + exp(exponent(k) - most);
+    const auto here = mask_and(open, goal < below);
+    beta = select(here, E(S(ladder.beta[k])), beta);
+    step = select(here, E(S(ladder.step_size[k])), step);
+    open = mask_and(open, mask_not(here));
+  }
+  const E inv = E(1) / sum;
+  top = exp(exponent(ladder.levels - 1) - most) * inv;
+  bottom = exp(exponent(0) - most) * inv;
+  return beta;
+}
+
+/// Moves beta after the transition of an iteration, caches the weights of beta = 1 and 0 given x, counts
+/// round trips, and writes the trace. A chain where Delta is not finite keeps its beta and weighs nothing.
+template <class L, class E, class W>
+LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+  const E delta = w.cache[1];
+  const auto good = is_finite(delta);
+  E beta = w.energy_parameters[ParameterLayout::beta], top, bottom;
+  if (spec.tempering == Tempering::gibbs) {
+    const E v = cast<E>(draw.uniform(Purpose::temper));
+    beta = select(good, truncated_exponential(delta, v), beta);
+    continuous_weights(delta, top, bottom);
+  } else if (spec.tempering == Tempering::levels) {
+    const E u = cast<E>(draw.uniform(Purpose::temper));
+    E step = w.energy_parameters[ParameterLayout::step_size], drawn = step;
+    beta = select(good, draw_level(w.ladder, delta, u, drawn, top, bottom), beta);
+    w.parameters.set(ParameterLayout::step_size, cast<L>(select(good, drawn, step)));
+  } else {
+    top = select(beta >= E(1), E(1), E(0));
+    bottom = select(beta <= E(0), E(1), E(0));
+  }
+  if (spec.tempering == Tempering::gibbs || spec.tempering == Tempering::levels)
+    set_beta<L, E>(w, cast<L>(beta));
+  top = select(good, top, E(0));
+  bottom = select(good, bottom, E(0));
+  w.cache.set(2, top);
+  w.cache.set(3, bottom);
+  if (spec.record) add_to(w.stats + stat_base_weight * kTile, bottom);
+
+  // A round trip of continuous beta runs between the outer tenths.
+  const E edge = E(scalar_t<E>(spec.tempering == Tempering::gibbs ? 0.1 : 0));
+  alignas(64) scalar_t<E> place[lane_width<E>];
+  store(place, select(beta >= E(1) - edge, E(1), select(beta <= edge, E(-1), E(0))));
+  for (int i = 0; i < lane_width<E>; ++i) {
+    if (place[i] > 0 && w.trip[i] == 1) w.trip[i] = 2;
+    if (place[i] < 0 && w.trip[i] != 1) {
+      if (w.trip[i] == 2) w.stats[stat_round_trips * kTile + i] += 1;
+      w.trip[i] = 1;
+    }
+  }
+  if (w.trace != nullptr) {
+    double* out = w.trace + 2 * w.trace_stride * std::ptrdiff_t(draw.iteration - spec.begin);
+    Rows<E, double>{out, 0}.set(0, w.energy_parameters[ParameterLayout::beta]);
+    Rows<E, double>{out + w.trace_stride, 0}.set(0, delta);
+  }
+}
+
+}  // namespace lockstep
