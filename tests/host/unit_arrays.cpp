@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Arrays = std::map<std::string, NumericArray>;
+using testing::ProgramResult;
 
 /// Files that NumPy wrote, with what is in them; make_numpy_fixtures.py explains the fields.
 const Json& fixtures() {
@@ -211,6 +212,39 @@ TEST_F(ArrayFiles, UnpackedSizesMayNotLie) {
     bytes.replace(size, 4, lie);
     complaint(put("x.npz", bytes));
   }
+}
+
+TEST_F(ArrayFiles, ARunIsTheSameFromEveryFormat) {
+  const Json& c = fixture("mixture");
+  put("data.json", c.at("json"));
+  put("data.npz", bytes_of(c));
+  const auto summary = [&](const std::string& data) {
+    const ProgramResult result =
+        run({"sample", "--quiet", "--json", "--target", "mixture", "--data", data, "--sampler", "pe",
+             "--chains", "8", "--iterations", "200", "--warmup", "100", "--threads", "1"});
+    Json read = Json::parse(result.out, nullptr, false);
+    if (!read.is_object()) ADD_FAILURE() << data << ": " << result.out << result.err;
+    if (!read.is_object()) return std::string();
+    for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) read["cost"].erase(key);
+    read["target"].erase("data");
+    return read.dump();
+  };
+  const std::string from_json = summary("data.json");
+  EXPECT_GT(from_json.size(), 500u);
+  EXPECT_EQ(summary("data.npz"), from_json);
+}
+
+TEST_F(ArrayFiles, BadDataStopARun) {
+  put("x.npy", bytes_of(fixture("f8")));
+  put("x.npz", bytes_of(fixture("texts inside")));
+  const std::vector<std::string> args = {"sample", "--target", "mixture", "--sampler", "hmc", "--data"};
+  const auto stops = [&](const std::string& file, const std::string& part) {
+    std::vector<std::string> all = args;
+    all.push_back(file);
+    refuses(all, part);
+  };
+  stops("x.npy", "lack 'means' (the density is not defined without it). Known entries: x.");
+  stops("x.npz", "holds texts");
 }
 
 }  // namespace
