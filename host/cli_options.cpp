@@ -28,7 +28,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                             "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, pe or ti (default auto)."}
                : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
       {"--data", "FILE", text, what,
-       "Data of the target: JSON by name, CSV with a header, or a folder of CSV files."},
+       "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
        "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},

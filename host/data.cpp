@@ -133,15 +133,22 @@ json load_csv(const fs::path& path, bool may_lack_header) {
   return column;
 }
 
-json load_folder(const fs::path& folder) {
-  json data = json::object();
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().extension() == ".csv")
-      data[entry.path().stem().string()] = load_csv(entry.path(), true);
-  if (data.empty())
+DataSet load_folder(const fs::path& folder) {
+  DataSet data;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string name = entry.path().stem().string(), ending = entry.path().extension().string();
+    if (ending == ".csv") data.values[name] = load_csv(entry.path(), true);
+    if (ending == ".npy") data.arrays[name] = load_npy(entry.path());
+    if (data.values.contains(name) && data.arrays.contains(name))
+      throw UserError(
+          fmt::format("{} holds {}.csv and {}.npy (one of them would be ignored). Remove or rename one.",
+                      folder.string(), name, name));
+  }
+  if (data.values.empty() && data.arrays.empty())
     throw UserError(
-        fmt::format("{} is a folder without .csv files (a folder stands for the tables in it). "
-                    "Give a folder of .csv files, or a .json or .csv file.",
+        fmt::format("{} is a folder without .csv or .npy files (a folder stands for the tables in it). "
+                    "Give a folder of them, or a .json, .csv, .npz or .npy file.",
                     folder.string()));
   return data;
 }
@@ -211,24 +218,27 @@ fs::path resolve_data_path(const fs::path& path, const fs::path& data_dir, const
                   path.string(), fmt::join(looked, ", ")));
 }
 
-json load_json_file(const fs::path& path) {
+DataSet load_data(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     throw UserError(
         fmt::format("{} does not exist (there are no data to read). Check the name.", path.string()));
   if (fs::is_directory(path, ignored)) return load_folder(path);
   const std::string ending = path.extension().string();
-  if (ending == ".json") return parse_json(read_text(path), path);
-  if (ending == ".csv") return load_csv(path, false);
-  if (ending == ".npy" || ending == ".npz")
-    throw UserError(fmt::format("{} is a NumPy file (those cannot be read yet). Convert it to .json or .csv.",
-                                path.string()));
+  if (ending == ".json") return {parse_json(read_text(path), path), {}};
+  if (ending == ".csv") return {load_csv(path, false), {}};
+  if (ending == ".npz") return {json::object(), load_npz(path)};
+  if (ending == ".npy") {
+    DataSet data;
+    data.arrays.emplace(path.stem().string(), load_npy(path));
+    return data;
+  }
   if (ending == ".zip" || ending == ".gz")
     throw UserError(
         fmt::format("{} is compressed (compressed files are not read). Unpack it first.", path.string()));
-  throw UserError(
-      fmt::format("{} has the unknown ending '{}' (the ending tells the format). Use .json or .csv.",
-                  path.string(), ending));
+  throw UserError(fmt::format(
+      "{} has the unknown ending '{}' (the ending tells the format). Use .json, .csv, .npz or .npy.",
+      path.string(), ending));
 }
 
 }  // namespace lockstep

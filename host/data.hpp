@@ -3,9 +3,12 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "host/arrays.hpp"
 
 namespace lockstep {
 
@@ -16,25 +19,39 @@ std::filesystem::path resolve_data_path(const std::filesystem::path& path,
                                         const std::filesystem::path& data_dir,
                                         const std::filesystem::path& relative_to = {});
 
-/// The data of a target as one JSON object, KEY -> number, vector or nested arrays, from
+/// The data of a target by name: what came as text, as one JSON object KEY -> number, vector or nested
+/// arrays, and arrays that came as such. No name is in both.
+struct DataSet {
+  nlohmann::json values = nlohmann::json::object();
+  std::map<std::string, NumericArray> arrays = {};
+};
+
+/// Reads
 /// - a `.json` file in the convention of Stan and posteriordb;
 /// - a `.csv` file with a header: each column under its name;
-/// - a folder: each `.csv` file in it under the file's name without the ending; one without a header is a
-///   matrix [row][column], or a vector when it has a single row or column.
-/// Cells of a table become numbers where they can, otherwise texts. Throws UserError, with line and column,
-/// for malformed files, and for formats that cannot be read (`.npy`, compressed files).
-nlohmann::json load_json_file(const std::filesystem::path& path);
+/// - a `.npz` file: each array under its name;
+/// - a `.npy` file: its array under the file's name without the ending, so `means.npy` is `means`;
+/// - a folder: each `.csv` and `.npy` file in it under the file's name without the ending; a `.csv` file
+/// without
+///   a header is a matrix [row][column], or a vector when it has a single row or column.
+/// Cells of a table become numbers where they can, otherwise texts. Throws UserError, with line and column of
+/// a text, for malformed files, and for formats that cannot be read (compressed files).
+DataSet load_data(const std::filesystem::path& path);
 
-/// Typed, shape-checked access to such an object. Every complaint is a UserError that names the key and the
-/// place in it, counted from 1.
+class DataValue;
+
+/// Typed, shape-checked access to data, whatever their format. Every complaint is a UserError that names the
+/// key and the place in it, counted from 1.
 class DataReader {
  public:
   static constexpr Eigen::Index any_size = -1;
 
   /// `what`: whose data these are, such as "target radon (radon.json)".
-  DataReader(nlohmann::json data, std::string what);
+  DataReader(DataSet data, std::string what);
 
-  bool has(const std::string& key) const { return data_.contains(key); }
+  bool has(const std::string& key) const { return data_.values.contains(key) || data_.arrays.contains(key); }
+  /// How many indices an entry of `key` has: 0 for a number, 1 for a vector, 2 for a matrix, and so on.
+  int depth(const std::string& key) const;
 
   double number(const std::string& key) const;
   std::int64_t integer(const std::string& key) const;
@@ -51,9 +68,9 @@ class DataReader {
                                         Eigen::Index rows = any_size, Eigen::Index cols = any_size) const;
 
  private:
-  const nlohmann::json& at(const std::string& key) const;
+  DataValue at(const std::string& key) const;
 
-  nlohmann::json data_;
+  DataSet data_;
   std::string what_;
 };
 

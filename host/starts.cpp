@@ -35,7 +35,7 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   std::vector<Eigen::VectorXd> rows;
   double half_width;
   if (init == "scout" || is_uniform(init, half_width)) return rows;
-  const DataReader data(load_json_file(resolve_data_path(init, {})), "starts (" + init + ")");
+  const DataReader data(load_data(resolve_data_path(init, {})), "starts (" + init + ")");
   const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
   for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
   return rows;

@@ -17,8 +17,7 @@ class HostInput : public TargetInput {
       : settings_(run.target_settings, "target " + run.target) {
     if (run.data.empty()) return;
     const auto path = resolve_data_path(run.data, run.data_dir, relative_to);
-    json_ = load_json_file(path);
-    data_.emplace(*json_, "target " + run.target + " (" + path.filename().string() + ")");
+    data_.emplace(load_data(path), "target " + run.target + " (" + path.filename().string() + ")");
   }
 
   double number(const std::string& key, double standard, double low, double high) override {
@@ -35,9 +34,7 @@ class HostInput : public TargetInput {
   bool has(const std::string& name) override { return data_ && data_->has(name); }
 
   DataArray array(const std::string& name) override {
-    int depth = 0;
-    if (data_->has(name))
-      for (const auto* v = &(*json_)[name]; v->is_array() && !v->empty(); v = &(*v)[0]) ++depth;
+    const int depth = data_->depth(name);
     DataArray a;
     auto append = [&](const Eigen::MatrixXd& m) {
       for (Eigen::Index i = 0; i < m.rows(); ++i)
@@ -64,7 +61,6 @@ class HostInput : public TargetInput {
 
  private:
   SettingsReader settings_;
-  std::optional<nlohmann::json> json_;
   std::optional<DataReader> data_;
 };
 

@@ -83,7 +83,8 @@ TargetInfo MixtureTarget::info() {
       .summary = "mixture of Gaussians from a file, any number of components in any dimension",
       .formula = "log sum_k w_k N(x; mu_k, S_k), normalised (weights are scaled to sum to one)",
       .settings = {},
-      .data = "JSON: means [K][d], weights [K], and sds [K] (standard deviations) or covariances [K][d][d]",
+      .data =
+          "by name: means [K][d], weights [K], and sds [K] (standard deviations) or covariances [K][d][d]",
       .truth = "closed form: mean, covariance, log Z = 0"};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "host/data.hpp"
 #include "host/errors.hpp"
@@ -48,7 +49,7 @@ class DataFiles : public testing::Test {
 
   std::string load_complaint(const fs::path& name, const std::string& text) {
     const fs::path path = put(name, text);
-    return complaint([&] { load_json_file(path); });
+    return complaint([&] { load_data(path); });
   }
 
   fs::path folder_;
@@ -57,7 +58,7 @@ class DataFiles : public testing::Test {
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST_F(DataFiles, LoadsJson) {
-  const json data = load_json_file(put("a.json", R"({"y": [1, 2.5], "K": 3})"));
+  const json data = load_data(put("a.json", R"({"y": [1, 2.5], "K": 3})")).values;
   EXPECT_EQ(data, (json{{"y", {1, 2.5}}, {"K", 3}}));
 }
 
@@ -72,20 +73,22 @@ TEST_F(DataFiles, RefusesBadJsonWithItsPlace) {
 }
 
 TEST_F(DataFiles, RepeatedNamesInDifferentObjectsAreFine) {
-  EXPECT_NO_THROW(load_json_file(put("a.json", R"({"y": 1, "z": {"y": 2}, "l": [{"y": 1}, {"y": 2}]})")));
+  EXPECT_NO_THROW(load_data(put("a.json", R"({"y": 1, "z": {"y": 2}, "l": [{"y": 1}, {"y": 2}]})")));
 }
 
 TEST_F(DataFiles, LoadsTables) {
-  const json data = load_json_file(
-      put("a.csv", "\xEF\xBB\xBF\"county\",y, name\r\n1,+2.5,\"St. \"\"L\"\", MN\"\r\n\r\n2,-1e-3,x"));
+  const json data =
+      load_data(
+          put("a.csv", "\xEF\xBB\xBF\"county\",y, name\r\n1,+2.5,\"St. \"\"L\"\", MN\"\r\n\r\n2,-1e-3,x"))
+          .values;
   EXPECT_EQ(data, (json{{"county", {1, 2}}, {"y", {2.5, -0.001}}, {"name", {"St. \"L\", MN", "x"}}}));
   EXPECT_TRUE(data["county"][0].is_number_integer());
 }
 
 TEST_F(DataFiles, MissingCellsStayTexts) {
-  const json data = load_json_file(put("a.csv", "y\nNA\nnan\ninf\n1\n"));
+  const json data = load_data(put("a.csv", "y\nNA\nnan\ninf\n1\n")).values;
   EXPECT_EQ(data["y"], (json{"NA", "nan", "inf", 1}));
-  const DataReader reader(data, "target radon");
+  const DataReader reader({.values = data}, "target radon");
   EXPECT_EQ(complaint([&] { reader.vector("y"); }),
             "entry 1 of y of target radon is \"NA\" (a density needs finite numbers). Correct or remove it.");
 }
@@ -105,20 +108,43 @@ TEST_F(DataFiles, LoadsFolders) {
   put("rbm/row.csv", "1,2,3\n");
   put("rbm/named.csv", "a,b\n1,2\n");
   put("rbm/notes.txt", "not data");
-  EXPECT_EQ(load_json_file(folder_ / "rbm"), (json{{"weights", {{0, 1}, {1, 0}}},
-                                                   {"biases", {0.5, -0.5}},
-                                                   {"row", {1, 2, 3}},
-                                                   {"named", {{"a", {1}}, {"b", {2}}}}}));
+  EXPECT_EQ(load_data(folder_ / "rbm").values, (json{{"weights", {{0, 1}, {1, 0}}},
+                                                     {"biases", {0.5, -0.5}},
+                                                     {"row", {1, 2, 3}},
+                                                     {"named", {{"a", {1}}, {"b", {2}}}}}));
   fs::create_directories(folder_ / "empty");
-  EXPECT_HAS(complaint([&] { load_json_file(folder_ / "empty"); }), "is a folder without .csv files");
+  EXPECT_HAS(complaint([&] { load_data(folder_ / "empty"); }), "is a folder without .csv or .npy files");
+}
+
+/// [2.0, 3.0] as numpy.save writes it.
+std::string npy_file() {
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header +
+         std::string("\x00\x00\x00\x40\x00\x00\x40\x40", 8);
+}
+
+TEST_F(DataFiles, NamesArraysAfterTheirFiles) {
+  const fs::path alone = put("weights.npy", npy_file());
+  const DataSet data = load_data(alone);
+  EXPECT_TRUE(data.values.empty());
+  EXPECT_EQ(DataReader(data, "target t").vector("weights"), Eigen::Vector2d(2, 3));
+  put("rbm/weights.npy", npy_file());
+  put("rbm/biases.csv", "0.5\n-0.5\n");
+  const DataReader folder(load_data(folder_ / "rbm"), "target t");
+  EXPECT_EQ(folder.vector("weights"), Eigen::Vector2d(2, 3));
+  EXPECT_EQ(folder.vector("biases"), Eigen::Vector2d(0.5, -0.5));
+  put("rbm/weights.csv", "1\n");
+  EXPECT_HAS(complaint([&] { load_data(folder_ / "rbm"); }), "holds weights.csv and weights.npy");
+  put("broken/weights.npy", "x");
+  EXPECT_HAS(complaint([&] { load_data(folder_ / "broken"); }), "broken/weights.npy is no NumPy array");
 }
 
 TEST_F(DataFiles, RefusesOtherFiles) {
-  EXPECT_HAS(load_complaint("a.npy", "x"), "is a NumPy file (those cannot be read yet)");
-  EXPECT_HAS(load_complaint("a.npz", "x"), "is a NumPy file");
+  EXPECT_HAS(load_complaint("a.npy", "x"), "is no NumPy array");
+  EXPECT_HAS(load_complaint("a.npz", "x"), "Not a zip archive");
   EXPECT_HAS(load_complaint("a.json.zip", "x"), "is compressed");
   EXPECT_HAS(load_complaint("a.xls", "x"), "has the unknown ending '.xls'");
-  EXPECT_HAS(complaint([&] { load_json_file(folder_ / "absent.json"); }), "absent.json does not exist");
+  EXPECT_HAS(complaint([&] { load_data(folder_ / "absent.json"); }), "absent.json does not exist");
 }
 
 TEST_F(DataFiles, LooksInEveryPlaceInOrder) {
@@ -148,11 +174,11 @@ TEST_F(DataFiles, SaysWhereItLooked) {
 }
 
 TEST_F(DataFiles, ReaderGivesShapedValues) {
-  const DataReader reader({{"s", 2.5},
-                           {"n", 3.0},
-                           {"v", {1, 2, 3}},
-                           {"m", {{1, 2, 3}, {4, 5, 6}}},
-                           {"l", {{{1, 0}, {0, 1}}, {{2, 0}, {0, 2}}}}},
+  const DataReader reader({.values = {{"s", 2.5},
+                                      {"n", 3.0},
+                                      {"v", {1, 2, 3}},
+                                      {"m", {{1, 2, 3}, {4, 5, 6}}},
+                                      {"l", {{{1, 0}, {0, 1}}, {{2, 0}, {0, 2}}}}}},
                           "target t");
   EXPECT_TRUE(reader.has("s"));
   EXPECT_FALSE(reader.has("S"));
@@ -172,18 +198,18 @@ TEST_F(DataFiles, ReaderGivesShapedValues) {
 
 TEST_F(DataFiles, ReaderRefusesWrongShapesAndEntries) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const DataReader reader({{"text", "x"},
-                           {"half", 1.5},
-                           {"v", {1, 2}},
-                           {"empty", json::array()},
-                           {"bad", {1, nullptr}},
-                           {"nan", {1, nan}},
-                           {"ragged", {{1, 2}, {3}}},
-                           {"hole", {{1, 2}, {3, "x"}}},
-                           {"m", {{1, 2}, {3, 4}}},
-                           {"row", {{1, 2}, 3}},
-                           {"l", {{{1, 2}}, {{3}}}},
-                           {"mean", 1}},
+  const DataReader reader({.values = {{"text", "x"},
+                                      {"half", 1.5},
+                                      {"v", {1, 2}},
+                                      {"empty", json::array()},
+                                      {"bad", {1, nullptr}},
+                                      {"nan", {1, nan}},
+                                      {"ragged", {{1, 2}, {3}}},
+                                      {"hole", {{1, 2}, {3, "x"}}},
+                                      {"m", {{1, 2}, {3, 4}}},
+                                      {"row", {{1, 2}, 3}},
+                                      {"l", {{{1, 2}}, {{3}}}},
+                                      {"mean", 1}}},
                           "target t");
   const auto says = [&](auto ask, const std::string& part) {
     const std::string text = complaint([&] { ask(reader); });
@@ -212,7 +238,59 @@ TEST_F(DataFiles, ReaderRefusesWrongShapesAndEntries) {
   says([](auto& r) { r.vector("means"); },
        "the data of target t lack 'means' (the density is not defined without it). "
        "Did you mean mean?");
-  EXPECT_HAS(complaint([] { DataReader(json::array(), "target t"); }), "the data of target t are []");
+  EXPECT_HAS(complaint([] { DataReader({.values = json::array()}, "target t"); }),
+             "the data of target t are []");
+}
+
+TEST_F(DataFiles, ReaderTreatsArraysAlike) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  using Bytes = std::vector<std::uint8_t>;
+  const DataReader reader({.values = {{"j", {1, 2}}},
+                           .arrays = {{"s", {{}, std::vector<std::int32_t>{3}}},
+                                      {"v", {{3}, Bytes{1, 2, 3}}},
+                                      {"m", {{2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6.5}}},
+                                      {"l", {{2, 1, 2}, std::vector<double>{1, 2, 3, 4}}},
+                                      {"nan", {{2, 2}, std::vector<float>{1, 2, 3, float(nan)}}},
+                                      {"none", {{2, 0}, std::vector<float>{}}},
+                                      {"deep", {{1, 1, 2, 2}, Bytes{1, 2, 3, 4}}}}},
+                          "target t");
+  EXPECT_TRUE(reader.has("j") && reader.has("v"));
+  EXPECT_FALSE(reader.has("w"));
+  EXPECT_EQ(reader.depth("j"), 1);
+  EXPECT_EQ(reader.depth("s"), 0);
+  EXPECT_EQ(reader.depth("l"), 3);
+  EXPECT_EQ(reader.depth("none"), 2);
+  EXPECT_DOUBLE_EQ(reader.number("s"), 3);
+  EXPECT_EQ(reader.integer("s"), 3);
+  EXPECT_EQ(reader.vector("s"), Eigen::VectorXd::Constant(1, 3));
+  EXPECT_EQ(reader.vector("v", 3), Eigen::Vector3d(1, 2, 3));
+  EXPECT_EQ(reader.integers("v", 1, 3), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(reader.matrix("m", 2, 3), (Eigen::MatrixXd(2, 3) << 1, 2, 3, 4, 5, 6.5).finished());
+  const auto list = reader.matrices("l", 2, 1, 2);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1], (Eigen::MatrixXd(1, 2) << 3, 4).finished());
+  const auto says = [&](auto ask, const std::string& text) {
+    EXPECT_EQ(complaint([&] { ask(reader); }), text);
+  };
+  says([](auto& r) { r.matrix("nan"); },
+       "row 2, column 2 of nan of target t is nan (a density needs finite numbers). Correct or remove it.");
+  says([](auto& r) { r.matrix("none"); },
+       "row 1 of none of target t is an array of shape [0] (it must be an array of numbers). Write it so.");
+  says([](auto& r) { r.number("v"); },
+       "v of target t is an array of shape [3] (a density needs finite numbers). Correct or remove it.");
+  says([](auto& r) { r.integers("m", 1, 2); },
+       "entry 1 of m of target t is an array of shape [3] (a density needs finite numbers). Correct or "
+       "remove it.");
+  says([](auto& r) { r.matrix("m", 3, 3); },
+       "m of target t has 2 rows (it must have 3 to fit the rest). Correct the data.");
+  says([](auto& r) { r.number("w"); },
+       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, deep, l, m, "
+       "nan, "
+       "none, s, v.");
+  says([](auto& r) { r.matrices("deep"); },
+       "row 1, column 1 of matrix 1 of deep of target t is an array of shape [2] (a density needs finite "
+       "numbers). "
+       "Correct or remove it.");
 }
 
 }  // namespace

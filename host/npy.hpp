@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "host/arrays.hpp"
+
+namespace lockstep {
+
+/// The bytes of one array in the .npy format, from a file of their own or out of an archive.
+struct NpyStream {
+  std::string name;     // for messages: the file, or "means" in FILE
+  std::uint64_t bytes;  // all of them, header included
+  /// The next `count` bytes; fewer (their number is returned) only at the end.
+  std::function<std::size_t(char* to, std::size_t count)> read;
+};
+
+/// Reads an array and, one byte beyond it, the end of its stream. Throws UserError as load_npy does.
+NumericArray read_npy(const NpyStream& stream);
+
+/// Throws the UserError of a file whose parts contradict each other; `how` is a clause such as "it ends
+/// early".
+[[noreturn]] void refuse_damaged(const std::string& name, const std::string& how);
+
+}  // namespace lockstep
