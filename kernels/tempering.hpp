@@ -110,9 +110,9 @@ LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w)
     E step = w.energy_parameters[ParameterLayout::step_size], drawn = step;
     beta = select(good, draw_level(w.ladder, delta, u, drawn, top, bottom), beta);
     w.parameters.set(ParameterLayout::step_size, cast<L>(select(good, drawn, step)));
-  } else {
-    top = select(beta >= E(1), E(1), E(0));
-    bottom = select(beta <= E(0), E(1), E(0));
+  } else {  // averages at the chain's own beta
+    top = E(1);
+    bottom = E(1);
   }
   if (spec.tempering == Tempering::gibbs || spec.tempering == Tempering::levels)
     set_beta<L, E>(w, cast<L>(beta));

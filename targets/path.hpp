@@ -20,7 +20,8 @@ struct Path {
   LOCKSTEP_FN int dim() const { return extent<D>(layout.dim); }
   LOCKSTEP_FN int samples() const { return 1; }
   LOCKSTEP_FN int rows() const { return dim(); }
-  /// log density; Delta = base - (target - log zeta); and, tempered, the weights of beta = 1 and 0 given x.
+  /// log density; Delta = base - (target - log zeta); and, tempered, the weights of beta = 1 and 0 given x
+  /// (both 1 where beta is fixed).
   LOCKSTEP_FN int cache_rows() const { return kCacheRows; }
   LOCKSTEP_FN int scale_row(int row) const { return layout.scale() + row; }
   LOCKSTEP_FN double box() const { return std::numeric_limits<double>::infinity(); }

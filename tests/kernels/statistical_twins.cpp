@@ -47,7 +47,7 @@ struct HmcTwin {
       for (int j = 0; j < model.rows(); ++j) p.set(j, p[j] * L(R(1.05)));
     const E before = kinetic_energy<E, L>(model, p);
     const L step = par[ParameterLayout::step_size];
-    kick(model, par, step * L(R(0.5)), g, p);
+    kick(model, par, step * L(R(0.5)), x, g, p);
     for (int s = 1; s <= spec.num_leapfrog; ++s) {
       drift(model, par, step, x, p);
       const L first_momentum = p[0], h = L(R(model.box()));
@@ -63,7 +63,7 @@ struct HmcTwin {
       if (fault == Fault::no_turn) p.set(0, first_momentum);
       model.template gradient<L>(x, par, g);
       const bool half = s == spec.num_leapfrog && fault != Fault::whole_last_kick;
-      kick(model, par, step * L(R(half ? 0.5 : 1)), g, p);
+      kick(model, par, step * L(R(half ? 0.5 : 1)), x, g, p);
     }
     E change = before - kinetic_energy<E, L>(model, p);
     if (fault == Fault::wrong_sign) change = -change;
