@@ -74,6 +74,7 @@ inline namespace HWY_NAMESPACE {
 template <class L, std::size_t K>
 LOCKSTEP_FN L polynomial(L x, const scalar_t<L> (&c)[K]) {
   L r = L(c[0]);
+  LOCKSTEP_UNROLL_FIXED
   for (std::size_t k = 1; k < K; ++k) r = fma(r, x, L(c[k]));
   return r;
 }

@@ -19,9 +19,13 @@
 // Rows kept in registers need every index to be a constant: loops over rows are unrolled where their bounds
 // are.
 #define LOCKSTEP_UNROLL _Pragma("unroll")
+#define LOCKSTEP_UNROLL_FIXED _Pragma("unroll")
 #else
 #define LOCKSTEP_FN inline __attribute__((always_inline))
 #define LOCKSTEP_UNROLL
+// Loops whose short, constant bounds index arrays that are to stay in registers: g++ leaves some of them
+// rolled, and their arrays in memory.
+#define LOCKSTEP_UNROLL_FIXED _Pragma("GCC unroll 32")
 #endif
 
 namespace lockstep {

@@ -3,6 +3,7 @@
 // The targets by name. The host knows no target but through this interface; the list is targets/targets.list.
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ class TargetInstance {
   virtual const std::vector<std::string>& quantities() const = 0;
   virtual bool can_draw() const = 0;
   virtual void draw(ExactDraw& random, double* x) const = 0;
+  /// Whether the target can propose a base, and that proposal (BaseGuess).
+  virtual bool has_base_guess() const { return false; }
+  virtual BaseGuess base_guess(int /*starts*/, std::uint64_t /*seed*/) const {
+    throw std::logic_error("this target proposes no base");
+  }
   /// log density at x in the scalar reference, and its gradient where `gradient` is not null.
   virtual double log_density(const double* x, double* gradient) const = 0;
   /// Floating-point operations of one log density with gradient, counted on a lane that counts.
@@ -53,6 +59,10 @@ class TargetOf : public TargetInstance {
   const std::vector<std::string>& quantities() const override { return built_.quantities; }
   bool can_draw() const override { return static_cast<bool>(built_.draw); }
   void draw(ExactDraw& random, double* x) const override { built_.draw(random, x); }
+  bool has_base_guess() const override { return static_cast<bool>(built_.base_guess); }
+  BaseGuess base_guess(int starts, std::uint64_t seed) const override {
+    return has_base_guess() ? built_.base_guess(starts, seed) : TargetInstance::base_guess(starts, seed);
+  }
   double log_density(const double* x, double* gradient) const override {
     std::vector<double> position(x, x + dim()), g(dim());
     const double l = built_.density.template log_density<0, double>(Rows<double>{position.data(), 1},

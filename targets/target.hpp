@@ -68,6 +68,14 @@ struct Truth {
   }
 };
 
+/// A Gaussian that a target's own approximation makes of it, and an estimate of its log normaliser: where a
+/// base for tempering can start. Made from the density alone, never from the truth.
+struct BaseGuess {
+  std::vector<double> mean, covariance;  // [d], [d][d]
+  double log_zeta = 0;
+  int components = 0;  // distinct local approximations it was matched to
+};
+
 /// Uniform and normal draws for exact sampling of a target on the host.
 class ExactDraw {
  public:
@@ -119,6 +127,8 @@ struct Built {
   Tails tails = Tails::gaussian;
   std::vector<std::string> quantities;            // names of the target's own expectations
   std::function<void(ExactDraw&, double*)> draw;  // an exact draw, where there is one
+  /// From this many random starts, by this seed; where the target knows how.
+  std::function<BaseGuess(int starts, std::uint64_t seed)> base_guess;
   explicit Built(int dim) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     truth.mean.assign(dim, nan);

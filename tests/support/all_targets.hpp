@@ -3,6 +3,7 @@
 // Every registered target, for the suites that hold all of them to one contract. One that needs data is
 // listed here with some; the contract suite fails for one that is registered and not covered.
 #include "targets/all.hpp"
+#include "tests/support/boltzmann.hpp"
 #include "tests/support/subject.hpp"
 
 namespace lockstep::testing {
@@ -11,6 +12,8 @@ inline std::vector<SubjectCase> all_targets() {
   std::vector<SubjectCase> cases = {
       subject<MixtureTarget>("mixture_spherical", spherical_mixture()),
       subject<MixtureTarget>("mixture_full", full_mixture()),
+      subject<BoltzmannTarget>("boltzmann_3", machine_input(three_units())),
+      subject<BoltzmannTarget>("boltzmann_10", machine_input(random_boltzmann_machine(10, 4))),
   };
   for_each_target([&]<class Definition>() {
     if (Definition::info().data.empty()) cases.push_back(subject<Definition>());
