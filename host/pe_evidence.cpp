@@ -32,23 +32,6 @@ double log_tilted_integral(double a, double delta) {
   return std::log(sum);
 }
 
-void PseudoExtendedEvidence::LogSum::add(double t) {
-  if (t > largest) {
-    sum = sum * std::exp(largest - t) + 1;
-    largest = t;
-  } else {
-    sum += std::exp(t - largest);
-  }
-}
-void PseudoExtendedEvidence::LogSum::add(const LogSum& other) {
-  if (other.sum > 0) {
-    const double t = std::max(largest, other.largest);
-    sum = sum * std::exp(largest - t) + other.sum * std::exp(other.largest - t);
-    largest = t;
-  }
-}
-double PseudoExtendedEvidence::LogSum::log() const { return largest + std::log(sum); }
-
 void PseudoExtendedEvidence::add(int block, double weight, double delta) {
   if (!(weight > 0) || !std::isfinite(delta)) return;
   const double log_integral = log_tilted_integral(g_exponent_, delta);
@@ -68,14 +51,10 @@ LogZ PseudoExtendedEvidence::value(double log_zeta) const {
     return top.log() - bottom.log();
   };
   // Blocks that nothing fell into (of a short run) are none.
-  std::vector<double> left_out;
+  Jackknife result{log_zeta + without(-1), {}};
   for (int k = 0; k < n; ++k)
-    if (bottom_[k].sum > 0) left_out.push_back(without(k));
-  const double blocks = double(left_out.size());
-  double mean = 0, square = 0;
-  for (double v : left_out) mean += v / blocks;
-  for (double v : left_out) square += (v - mean) * (v - mean);
-  return {log_zeta + without(-1), blocks > 1 ? std::sqrt(square * (blocks - 1) / blocks) : NAN};
+    if (bottom_[k].sum > 0) result.left_out.push_back(without(k));
+  return result.value();
 }
 
 }  // namespace lockstep

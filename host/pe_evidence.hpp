@@ -2,15 +2,13 @@
 #pragma once
 #include <vector>
 
+#include "host/log_sums.hpp"
+
 namespace lockstep {
 
 /// log int_0^1 beta^a exp(-beta delta) d beta for a > -1: an incomplete gamma function, by series of positive
 /// terms.
 double log_tilted_integral(double a, double delta);
-
-struct LogZ {
-  double estimate, se;
-};
 
 /// The normalising constant from a pseudo-extended chain with a proper base, g(beta) = beta^a on [0, 1].
 ///
@@ -34,18 +32,6 @@ class PseudoExtendedEvidence {
   }
 
  private:
-  /// A sum of exponentials, kept with its largest exponent apart.
-  struct LogSum {
-    double largest = -1e300, sum = 0;
-    void add(double log_term);
-    void add(const LogSum& other);
-    double log() const;
-    template <class Archive>
-    void fields(Archive& archive) {
-      archive("largest", largest);
-      archive("sum", sum);
-    }
-  };
   double g_exponent_;
   std::vector<LogSum> top_, bottom_;
 };

@@ -16,12 +16,12 @@ struct Ladder {
   int levels;
 };
 
-/// -expm1(-a) for a >= 0 without cancellation (Kahan).
+/// -expm1(-a) for a >= 0 without cancellation (Kahan). Where exp(-a) is lost beside 1 the result is 1: packs
+/// let exp(-a) end at the smallest normal number, whose logarithm is no longer -a.
 template <class L>
 LOCKSTEP_FN L one_minus_exp(L a) {
   const L u = exp(-a), lost = L(1) - u;
-  return select(u >= L(1), a,
-                select(u > L(0), lost * a / -log(max(u, L(std::numeric_limits<scalar_t<L>>::min()))), L(1)));
+  return select(lost < L(1), select(u < L(1), lost * a / -log(u), a), lost);
 }
 
 /// The weights of beta = 1 and of beta = 0 in p(beta | x) ~ exp(-beta Delta) on [0, 1]: Delta / expm1(Delta)
@@ -41,7 +41,8 @@ template <class L>
 LOCKSTEP_FN L truncated_exponential(L delta, L v) {
   using R = scalar_t<L>;
   const L a = abs(delta);
-  const L t = select(a > L(R(1e-7)), -log1p(-(v * one_minus_exp(a))) / a, v);
+  // Rounding could take it beyond 1.
+  const L t = select(a > L(R(1e-7)), min(-log1p(-(v * one_minus_exp(a))) / a, L(1)), v);
   return select(delta > L(0), t, L(1) - t);
 }
 

@@ -58,6 +58,27 @@ inline RunningMean running_mean(std::span<const double> x) {
   return r;
 }
 
+/// Do claimed standard errors cover? Collects (estimate - truth) / se of independent replicates, where se has
+/// `freedom` degrees of freedom (blocks - 1; at least 5), so that the ratios follow Student's t.
+class Coverage {
+ public:
+  explicit Coverage(double freedom) : freedom_(freedom) {}
+  void add(double estimate, double se, double truth) { ratios_.add((estimate - truth) / se); }
+  /// z-scores of the mean of the ratios, which should be 0, and of their standard deviation, which should be
+  /// sqrt(freedom / (freedom - 2)) and has a standard error of sqrt((2 + excess kurtosis) / (4 n)) of itself.
+  double bias_z() const { return ratios_.mean() * std::sqrt(double(ratios_.count())) / sd(); }
+  double spread_z() const {
+    const double kurtosis = 6 / (freedom_ - 4);
+    return (std::sqrt(ratios_.variance()) / sd() - 1) /
+           std::sqrt((2 + kurtosis) / (4.0 * double(ratios_.count())));
+  }
+
+ private:
+  double sd() const { return std::sqrt(freedom_ / (freedom_ - 2)); }
+  double freedom_;
+  RunningMean ratios_;
+};
+
 /// z of the difference of two independent samples' means (Welch).
 inline double two_sample_z(std::span<const double> a, std::span<const double> b) {
   const RunningMean x = running_mean(a), y = running_mean(b);

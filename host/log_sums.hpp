@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+
+/// Log of a normalising constant, or a difference of two, and its standard error.
+struct LogZ {
+  double estimate, se;
+};
+
+/// A sum of exponentials, kept with its largest exponent apart. A term exp(-infinity) counts as 0; a NaN
+/// stays.
+struct LogSum {
+  double largest = -1e300, sum = 0;
+  void add(double log_term) {
+    if (log_term > largest) {
+      sum = sum * std::exp(largest - log_term) + 1;
+      largest = log_term;
+    } else {
+      sum += std::exp(log_term - largest);
+    }
+  }
+  void add(const LogSum& other) {
+    if (other.sum == 0) return;
+    const double t = other.largest > largest ? other.largest : largest;
+    sum = sum * std::exp(largest - t) + other.sum * std::exp(other.largest - t);
+    largest = t;
+  }
+  /// -infinity for none.
+  double log() const { return largest + std::log(sum); }
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("largest", largest);
+    archive("sum", sum);
+  }
+};
+
+/// An estimate, and what it would be without each block (chain, run, copy) in turn. Estimates from the same
+/// blocks may be added and subtracted: the standard error of the result knows how they are correlated.
+struct Jackknife {
+  double estimate;
+  std::vector<double> left_out;
+  /// sqrt((B - 1) / B sum_b (left_out_b - their mean)^2); NaN with fewer than two blocks. To first order the
+  /// delta method; larger, as it should be, where a few blocks carry the sum. Source: Efron & Stein (1981).
+  double se() const;
+  LogZ value() const { return {estimate, se()}; }
+};
+Jackknife operator+(Jackknife a, const Jackknife& b);
+Jackknife operator-(Jackknife a, const Jackknife& b);
+/// The same, shifted by a known number.
+Jackknife operator+(Jackknife a, double shift);
+
+/// Sums of exponentials in rows, apart for each block of samples that is independent of the other blocks (a
+/// chain, never an iteration). Every block should hold samples.
+class BlockLogSums {
+ public:
+  BlockLogSums(int blocks, int rows)
+      : blocks_(blocks),
+        rows_(rows),
+        largest_(std::size_t(blocks) * rows, LogSum().largest),
+        sum_(largest_.size()) {}
+  void add(int block, int row, double log_term);
+  /// Takes over the terms of other sums of the same blocks.
+  void merge(const BlockLogSums& other);
+  /// Log of a row's sum over all blocks; -infinity for none.
+  double log_total(int row) const;
+  /// sum_r coefficient_r log total_r; NaN where infinities meet.
+  Jackknife combine(const std::vector<double>& coefficients) const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("largest", largest_);
+    archive("sum", sum_);
+  }
+
+ private:
+  std::size_t index(int block, int row) const { return std::size_t(row) * blocks_ + block; }
+  LogSum get(int block, int row) const { return {largest_[index(block, row)], sum_[index(block, row)]}; }
+  void set(int block, int row, const LogSum& s);
+
+  int blocks_, rows_;
+  std::vector<double> largest_, sum_;  // [row][block]; two plain arrays, for checkpoints
+};
+
+}  // namespace lockstep
