@@ -89,6 +89,39 @@ groups = { a = "A" }
   EXPECT_EQ(study.settings[2].run.precision, "mixed");
 }
 
+TEST_F(ConfigFiles, StudyPlotsAreCheckedBeforeAnythingRuns) {
+  const auto with = [](const std::string& plot) { return one_setting + ("[plot]\n" + plot); };
+  const auto refuses_plot = [&](const std::string& plot, const std::string& part) {
+    refuses_study(with(plot), part);
+  };
+  refuses_plot("kind = 'pie'", "kind (study.toml, line 6) is \"pie\" (it must be one of rmse, cost, scatter");
+  refuses_plot("kind = 3", "kind (study.toml, line 6) is 3");
+  refuses_plot("panels = ['rmse', 'scater']", "panels (study.toml, line 6) holds 'scater' (there is no such");
+  refuses_plot("panels = ['scater']", "Did you mean scatter?");
+  refuses_plot("panels = []", "panels (study.toml, line 6) is []");
+  refuses_plot("panels = ['rmse']\nkind = 'cost'", "are both given (one picture or several)");
+  refuses_plot("labels = ['b']", "labels (study.toml, line 6) holds 'b'");
+  refuses_plot("labels = ['b']", "Known labels: a.");
+  refuses_plot("groups = { b = 'B' }", "groups (study.toml, line 6) holds 'b'");
+  refuses_plot("groups = { a = 1 }", "groups (study.toml, line 6) is {\"a\":1} (it gives each group");
+  refuses_plot("quantities = 'mean[0]'",
+               "quantities (study.toml, line 6) is \"mean[0]\" (it must be an array");
+  refuses_plot("cost = 'hours'", "(it must be one of seconds, gradients)");
+  refuses_plot("split = 1", "split (study.toml, line 6) is 1 (it must be true or false)");
+  refuses_plot("columns = 0", "columns (study.toml, line 6) is 0");
+  refuses_plot("dims = [0]", "dims (study.toml, line 6) is [0] (it must be two axes");
+  refuses_plot("dims = [0, -1]", "(it must be two axes");
+  refuses_plot("trace_draws = 1", "trace_draws (study.toml, line 6) is 1");
+  refuses_plot("colums = 3",
+               "colums (study.toml, line 6) is unknown (it would have no effect). Did you mean columns?");
+  refuses_plot("seed = 3", "seed (study.toml, line 6) stands below [plot]");
+  EXPECT_NO_THROW(
+      study_of(with("panels = ['rmse', 'cost', 'scatter', 'trace', 'density', 'beta']\ntitle = 'x'\n"
+                    "quantities = ['mean[0]']\nlabels = ['a']\ngroups = { a = 'A' }\nsplit = true\n"
+                    "cost = 'gradients'\ncount_modes = true\ncolumns = 5\ndims = [0, 1]\n"
+                    "equal_aspect = false\ntrace_draws = 1000\n")));
+}
+
 TEST_F(ConfigFiles, StudyDefaults) {
   const Study study =
       study_of(std::string(one_setting) + "[[setting]]\nlabel = 'e'\ncommand = 'evidence'\ntarget = 't'\n");
