@@ -28,7 +28,7 @@ TEST(CommandLineTest, DefaultsOfSample) {
 
 TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
   const TemporaryFile init("start.json", "{}");
-  for (const std::string command : {"sample", "evidence", "check"}) {
+  for (const std::string command : {"sample", "evidence"}) {
     const RunOptions run = parse({command,
                                   "--target",
                                   "t",
@@ -43,8 +43,6 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
                                   "sampler.step_size=0.5",
                                   "--set",
                                   "target.scenario=a",
-                                  "--set",
-                                  "target.dim=4",
                                   "--chains",
                                   "8",
                                   "--warmup",
@@ -83,7 +81,7 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
     expected.sampler = "s";
     expected.data = "d.json";
     expected.data_dir = "dir";
-    expected.target_settings = {{"dim", 4}, {"scenario", "a"}};
+    expected.target_settings = {{"dim", 3}, {"scenario", "a"}};
     expected.sampler_settings = {{"step_size", 0.5}};
     expected.chains = 8;
     expected.warmup = 0;
@@ -134,6 +132,19 @@ TEST(CommandLineTest, CheckTakesItsTargetEitherWay) {
     EXPECT_EQ(line.name, "t");
   }
   refuses({"check", "a", "--target", "b"}, "lockstep check is given two targets, a and --target b");
+}
+
+TEST(CommandLineTest, CheckOffersWhatItUses) {
+  const RunOptions run =
+      parse({"check", "t", "--data", "d.json", "--data-dir", "dir", "--set", "target.dim=3", "--init-scale",
+             "2", "--seed", "4", "--device", "cpu", "--threads", "2", "--precision", "double"})
+          .run;
+  EXPECT_EQ(run.data, "d.json");
+  EXPECT_EQ(run.target_settings, (Settings{{"dim", 3}}));
+  EXPECT_EQ(run.precision, "double");
+  for (const char* flag : {"--json", "--out", "--draws", "--sampler", "--chains", "--iterations", "--quiet"})
+    refuses({"check", "t", flag, "x"}, std::string(flag) + " is no option of lockstep check");
+  refuses({"check", "t", "--set", "sampler.step_size=1"}, "--set sampler.step_size is for a sampler");
 }
 
 TEST(CommandLineTest, Study) {
@@ -193,8 +204,7 @@ TEST(CommandLineTest, LineWinsOverFile) {
 }
 
 TEST(CommandLineTest, RunTomlRepeatsTheLine) {
-  const RunOptions first =
-      parse(sample({"--set", "target.dim=3", "--seed", "9", "--se", "0.3", "--thin", "2"})).run;
+  const RunOptions first = parse(sample({"--set", "target.dim=3", "--seed", "9", "--se", "0.3"})).run;
   const TemporaryFile config("r.toml", write_run_toml(first));
   EXPECT_EQ(run_option_values(parse({"sample", "--config", config.path.string()}).run),
             run_option_values(first));
@@ -230,10 +240,13 @@ TEST(CommandLineTest, HelpTeaches) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
   }
+  EXPECT_NE(help({"--help"}).text.find("3 done but a gate failed (never of study)"), std::string::npos);
+  EXPECT_NE(help({"study", "--help"}).text.find("Exit status: 0 even where settings fail"),
+            std::string::npos);
   const std::string text = help({"sample", "--help"}).text;
-  for (const char* part :
-       {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:", "Output:",
-        "(default 256)", "(default 1000)", "(default scout)", "(default 10)", "(default mixed)"})
+  for (const char* part : {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:",
+                           "Output:", "{\"x\": [[0, 0], [5, 5]]}", "(default 256)", "(default 1000)",
+                           "(default scout)", "(default 10)", "(default mixed)"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 

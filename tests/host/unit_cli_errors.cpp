@@ -38,6 +38,9 @@ TEST(CommandLineTest, RefusesMissingAndRepeatedValues) {
           "--set is followed by --draws (it needs a value). Write --set SCOPE.KEY=VALUE.");
   refuses(sample({"--chains", "3", "--chains", "4"}),
           "--chains is given 2 times (only one value can count). Keep one.");
+  refuses(sample({"--set", "sampler.x=1", "--set", "sampler.x=2"}),
+          "--set sampler.x is given twice (only one value can count). Keep one.");
+  EXPECT_NO_THROW(parse(sample({"--set", "sampler.x=1", "--set", "target.x=2"})));
   refuses({"sample", "--sampler", "s"}, "lockstep sample has no target (there is nothing to work on).");
   refuses({"evidence"}, "lockstep evidence has no target");
   refuses({"check"}, "lockstep check has no target");
@@ -93,7 +96,9 @@ TEST(CommandLineTest, RefusesFilesWithoutAPlace) {
           "--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
   refuses(sample({"--checkpoint", "5"}),
           "--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
-  EXPECT_NO_THROW(parse(sample({"--json", "--draws", "--resume", "--out", "o"})));
+  refuses(sample({"--thin", "2"}),
+          "--thin has no --draws (it thins stored draws; moments take every iteration).");
+  EXPECT_NO_THROW(parse(sample({"--json", "--draws", "--thin", "2", "--resume", "--out", "o"})));
 }
 
 }  // namespace
