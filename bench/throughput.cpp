@@ -10,6 +10,7 @@
 #include "host/errors.hpp"
 #include "host/files.hpp"
 #include "host/peak.hpp"
+#include "host/program.hpp"
 #include "host/run_context.hpp"
 #include "host/target_input.hpp"
 #ifdef LOCKSTEP_CUDA
@@ -72,6 +73,22 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   return {threads, best, best * target.operations_per_gradient() / peak};
 }
 
+/// A mistake in where the figures go must not cost the time of measuring them.
+void check_file(const std::filesystem::path& file) {
+  if (std::filesystem::is_directory(file))
+    throw UserError(
+        fmt::format("--json {} is a folder (the figures go to a file). Name a file.", file.string()));
+  ensure_writable_folder(std::filesystem::absolute(file).parent_path());
+}
+
+std::unique_ptr<TargetInstance> target_without_data(const RunOptions& run) {
+  if (require_target(run.target).info().data.empty()) return build_target(run);
+  throw UserError(
+      fmt::format("target {} takes data (lockstep-bench measures only targets that need none). See lockstep "
+                  "targets for another.",
+                  run.target));
+}
+
 int bench(int argc, char** argv) {
   CLI::App app(
       "Throughput of the whole sampler (random numbers, leapfrog, acceptance, accumulation): target "
@@ -87,15 +104,27 @@ int bench(int argc, char** argv) {
   int dim = 0, samples = 5;
   double seconds = 3;
   std::string json;
-  app.add_option("--target", run.target, "target")->capture_default_str();
-  app.add_option("--dim", dim, "dimension, for targets that have one");
-  app.add_option("--chains", run.chains, "chains")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--sampler", run.sampler, "pe or hmc")->capture_default_str();
-  app.add_option("--pseudo-samples", samples, "N of pe")->capture_default_str();
-  app.add_option("--precision", run.precision, "single, mixed or double")->capture_default_str();
-  app.add_option("--device", run.device, "auto, cpu or cuda")->capture_default_str();
-  app.add_option("--threads", run.threads, "only this many threads (default: 1, 2, 4, ... all)");
-  app.add_option("--seconds", seconds, "time for each measurement")->capture_default_str();
+  app.add_option("--target", run.target, "target, one that needs no data")->capture_default_str();
+  app.add_option("--dim", dim, "dimension, for targets that have one")->check(CLI::Range(1, 100000));
+  app.add_option("--chains", run.chains, "chains")->capture_default_str()->check(CLI::Range(1, 1 << 24));
+  app.add_option("--sampler", run.sampler, "sampler")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pe", "hmc"}));
+  app.add_option("--pseudo-samples", samples, "N of pe")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--precision", run.precision, "precision")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"single", "mixed", "double"}));
+  app.add_option("--device", run.device, "device")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--threads", run.threads, "only this many threads (default: 1, 2, 4, ... all)")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--seconds", seconds, "time for each measurement")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return value >= 0.01 && value <= 3600 ? "" : "Value " + text + " not in range 0.01 to 3600";
+      });
   app.add_option("--json", json, "write the figures to this file");
   try {
     app.parse(argc, argv);
@@ -108,7 +137,8 @@ int bench(int argc, char** argv) {
     run.sampler_settings["pseudo_samples"] = samples;
   else
     run.sampler_settings["trajectory_time"] = 1.0;
-  const auto target = build_target(run);
+  const auto target = target_without_data(run);
+  if (!json.empty()) check_file(json);
   const RunContext context = make_context(run, *target, "bench");
   std::vector<int> threads;
   if (run.threads > 0)
@@ -146,13 +176,5 @@ int bench(int argc, char** argv) {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
-  try {
-    return lockstep::bench(argc, argv);
-  } catch (const lockstep::UserError& e) {
-    fmt::print(stderr, "lockstep-bench: {}\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "lockstep-bench: {}\n", e.what());
-    return 1;
-  }
+  return lockstep::run_program("lockstep-bench", [&] { return lockstep::bench(argc, argv); });
 }

@@ -126,6 +126,12 @@ void check_together(const RunOptions& run) {
     throw UserError(
         "lockstep sample has no sampler (a target can be sampled in many ways). Add --sampler NAME; "
         "lockstep samplers lists them.");
+  if (run.command == "check") return;  // what else a file of --config says is not for it
+  if (run.thin > 1 && !run.draws)
+    throw UserError(
+        "--thin has no --draws (it thins stored draws; moments take every iteration). Add --draws, or leave "
+        "it "
+        "out.");
   if (!run.out.empty()) return;
   if (run.draws && run.json)
     throw UserError(
@@ -144,8 +150,13 @@ void read_run(const CLI::App& command, CommandLine& line) {
   GivenOptions on_line = given_on_line(command, specs);
   for (const std::string& text : command.get_option("--set")->results()) {
     const SetOption option = parse_set(text);
-    const std::string table = option.scope + "_settings";
+    const std::string table = option.scope + "_settings", what = option.scope + "." + option.key;
+    if (name == "check" && option.scope == "sampler")
+      throw UserError(fmt::format(
+          "--set {} is for a sampler (lockstep check uses settings of the target only). Remove it.", what));
     if (!on_line.values.contains(table)) on_line.set(table, Settings::object(), "--set");
+    if (on_line.values[table].contains(option.key))
+      throw UserError(fmt::format("--set {} is given twice (only one value can count). Keep one.", what));
     on_line.values[table][option.key] = option.value;
   }
   if (!line.name.empty()) {  // check NAME

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli_options.hpp"
 
+#include <set>
+
 namespace lockstep {
 namespace {
 
@@ -21,7 +23,7 @@ const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no mes
 }  // namespace
 
 std::vector<OptionSpec> run_option_specs(const std::string& command) {
-  const bool evidence = command == "evidence";
+  const bool evidence = command == "evidence", check = command == "check";
   std::vector<OptionSpec> specs = {
       {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
       evidence ? OptionSpec{"--method", "NAME", text, what,
@@ -31,7 +33,8 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
-       "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
+       check ? "A setting of the target: target.KEY=VALUE. May be repeated."
+             : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
       {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
       {"--config", "FILE.toml", text, what,
        "Options from a file, such as a run.toml; the command line wins."},
@@ -44,9 +47,12 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        evidence ? "Stop when the standard error of log Z is below S (default 0.02 without a budget)."
                 : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
       {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
-      {"--init", "START", text, starts, "scout (searches for modes), uniform:R (in [-R, R]), or a file.",
+      {"--init", "START", text, starts,
+       "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
+      {"--init-scale", "S", number, starts,
+       check ? "Standard deviation of the points, where the target has no exact draws."
+             : "Standard deviation of the normal starts of scout's search.",
        true},
-      {"--init-scale", "S", number, starts, "Half width of the region that scout searches.", true},
       {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
       device,
       threads,
@@ -59,6 +65,10 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--resume", "", toggle, output, "Go on from the checkpoint in --out."},
       {"--json", "", toggle, output, "Print the summary as JSON on standard output, and nothing else there."},
       quiet};
+  static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
+                                                 "--config",  "--init-scale", "--seed",     "--device",
+                                                 "--threads", "--precision"};
+  if (check) std::erase_if(specs, [](const OptionSpec& spec) { return !of_check.contains(spec.flag); });
   return specs;
 }
 
@@ -88,9 +98,11 @@ const CommandText& program_text() {
       "Markov chain Monte Carlo for many chains at once, on the CPU or a GPU:\n"
       "samples a density, estimates its normalising constant, and repeats published experiments.",
       "Examples:\n"
-      "  lockstep sample --target mixture20 --sampler pe --set sampler.pseudo_samples=2\n"
+      "  lockstep sample --target mixture20 --sampler pe\n"
       "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
-      "Exit status: 0 done, 2 bad input, 3 done but a gate failed, 130 interrupted, 1 anything else."};
+      "Exit status: 0 done, 2 bad input, 3 done but a gate failed (never of study), 130 interrupted, 1 "
+      "anything "
+      "else."};
   return program;
 }
 
@@ -118,9 +130,12 @@ const std::vector<CommandText>& command_texts() {
        "Draw from a target with many chains and report its moments.\n"
        "Ends with diagnostics and a verdict: exit status 3 says that a gate failed.",
        "Examples:\n"
-       "  lockstep sample --target mixture20 --sampler pe --set sampler.pseudo_samples=2 --seed 7\n"
+       "  lockstep sample --target mixture20 --sampler pe --set target.scenario=b --seed 7\n"
        "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "
-       "--out run1"},
+       "--out run1\n\n"
+       "A file for --init holds one start a row, which the chains take in turn: JSON, {\"x\": [[0, 0], [5, "
+       "5]]}, or\n"
+       "CSV with one column for each axis, with or without a header."},
       {"evidence", "", "",
        "Estimate the logarithm of a target's normalising constant (the evidence).\n"
        "Runs until the standard error is small or the budget of gradients is spent.",
@@ -132,7 +147,8 @@ const std::vector<CommandText>& command_texts() {
        "Writes tables, pictures and a report; an interrupted study goes on with --resume.",
        "Examples:\n"
        "  lockstep study bench/studies/table1.toml --out results\n"
-       "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\""},
+       "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\"\n\n"
+       "Exit status: 0 even where settings fail their gates (table.md names them), never 3."},
       {"check", "NAME", "The target to check; the same as --target.",
        "Check a target: its gradient, that all lanes agree, and that transitions keep it.\n"
        "For a new target before it is trusted, or for a new machine.",

@@ -30,7 +30,8 @@ struct CommandText {
   const char* footer;
 };
 
-/// sample, evidence and check take the same options (but for the name of the sampler).
+/// sample and evidence take the same options (but for the name of the sampler), check those that concern the
+/// target.
 std::vector<OptionSpec> run_option_specs(const std::string& command);
 std::vector<OptionSpec> study_option_specs();
 /// Those of any command.

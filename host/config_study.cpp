@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "host/config.hpp"
+#include "host/config_plot.hpp"
 #include "host/errors.hpp"
 #include "host/settings.hpp"
 #include "host/suggest.hpp"
@@ -26,11 +27,6 @@ const std::vector<std::string> run_keys = {"command",    "target",           "ta
                                            "init",       "init_scale",       "paper_settings"};
 
 const std::vector<std::string> own_keys = {"label", "adaptation", "published", "published_rmse"};
-
-/// What bench/plot understands; a key of the study that stands below [plot] by mistake is not among them.
-const std::vector<std::string> plot_keys = {"kind",   "panels",       "title",      "quantities",  "labels",
-                                            "groups", "split",        "cost",       "count_modes", "columns",
-                                            "dims",   "equal_aspect", "trace_draws"};
 
 bool contains(const std::vector<std::string>& list, const std::string& key) {
   return std::find(list.begin(), list.end(), key) != list.end();
@@ -56,28 +52,6 @@ void check_published_rmse(const Settings& published, const GivenOptions& given) 
     if (!finite(item.value()) || item.value().get<double>() < 0)
       throw UserError(fmt::format("{}: {} is {} (an RMSE is one number, at least 0). Correct it.",
                                   given.name("published_rmse"), item.key(), shown(item.value())));
-}
-
-/// Pictures come last: what they could not use is refused before anything runs.
-void check_plot(const Settings& plot, const TomlFile& file) {
-  for (const auto& item : plot.items()) {
-    const std::string name = file.name("/plot/" + item.key(), item.key());
-    if (contains(default_keys, item.key()) ||
-        contains({"name", "replicates", "seed", "description"}, item.key()))
-      throw UserError(fmt::format(
-          "{} stands below [plot] (there it would have no effect). Write it above [plot].", name));
-    if (!contains(plot_keys, item.key()))
-      throw UserError(fmt::format("{} is unknown in [plot] (it would have no effect). {}", name,
-                                  near_or_known(item.key(), plot_keys, "keys")));
-  }
-  const auto is_text = [](const Settings& value) { return value.is_string(); };
-  if (plot.contains("kind") && !is_text(plot["kind"]))
-    throw UserError(fmt::format("{} is {} (it names one picture). Write kind = \"rmse\", or panels = [...].",
-                                file.name("/plot/kind", "kind"), shown(plot["kind"])));
-  if (plot.contains("panels") &&
-      !(plot["panels"].is_array() && std::all_of(plot["panels"].begin(), plot["panels"].end(), is_text)))
-    throw UserError(fmt::format("{} is {} (it lists pictures by name). Write panels = [\"rmse\"].",
-                                file.name("/plot/panels", "panels"), shown(plot["panels"])));
 }
 
 StudySetting read_setting(const TomlFile& file, const std::string& pointer, const GivenOptions& defaults,
@@ -151,7 +125,6 @@ Study load_study(const std::filesystem::path& path) {
   study.seed = reader.seed("seed", study.seed);
   study.quantities = reader.get("quantities", std::vector<std::string>{});
   study.plot = reader.object("plot");
-  check_plot(study.plot, file);
   if (study.name.empty()) reader.refuse("name", "the files of a study are known by it");
 
   GivenOptions defaults;
@@ -178,6 +151,9 @@ Study load_study(const std::filesystem::path& path) {
       throw UserError(fmt::format("{} is '{}' like {} (results.csv tells settings apart by it). Rename one.",
                                   name, study.settings.back().label, first->second));
   }
+  std::vector<std::string> all_labels;
+  for (const auto& setting : study.settings) all_labels.push_back(setting.label);
+  check_plot(study.plot, file, all_labels);
   return study;
 }
 

@@ -115,17 +115,26 @@ json load_columns(const Table& table, const fs::path& path) {
   return columns;
 }
 
-json load_csv(const fs::path& path, bool may_lack_header) {
-  const Table table = parse_csv(read_text(path), path);
+Table read_table(const fs::path& path) {
+  Table table = parse_csv(read_text(path), path);
   if (table.rows.empty())
     throw UserError(fmt::format("{} is empty (there is nothing to read). Give a table.", path.string()));
-  if (!may_lack_header || !all_numbers(table.rows[0])) return load_columns(table, path);
+  return table;
+}
+
+json cell_values(const Table& table, std::size_t first_row) {
   json rows = json::array();
-  for (const auto& row : table.rows) {
-    json numbers = json::array();
-    for (const std::string& cell : row) numbers.push_back(cell_value(cell));
-    rows.push_back(std::move(numbers));
+  for (std::size_t i = first_row; i < table.rows.size(); ++i) {
+    json& row = rows.emplace_back(json::array());
+    for (const std::string& cell : table.rows[i]) row.push_back(cell_value(cell));
   }
+  return rows;
+}
+
+json load_csv(const fs::path& path, bool may_lack_header) {
+  const Table table = read_table(path);
+  if (!may_lack_header || !all_numbers(table.rows[0])) return load_columns(table, path);
+  const json rows = cell_values(table, 0);
   if (rows.size() == 1) return rows[0];
   if (rows[0].size() > 1) return rows;
   json column = json::array();
@@ -216,6 +225,11 @@ fs::path resolve_data_path(const fs::path& path, const fs::path& data_dir, const
       fmt::format("the data {} were not found (looked for {}). Check the name, or give their folder with "
                   "--data-dir or $LOCKSTEP_DATA.",
                   path.string(), fmt::join(looked, ", ")));
+}
+
+json load_rows(const fs::path& path) {
+  const Table table = read_table(path);
+  return cell_values(table, all_numbers(table.rows[0]) ? 0 : 1);
 }
 
 DataSet load_data(const fs::path& path) {

@@ -38,6 +38,9 @@ struct DataSet {
 /// a text, for malformed files, and for formats that cannot be read (compressed files).
 DataSet load_data(const std::filesystem::path& path);
 
+/// The rows of a `.csv` file as a matrix, its columns in the order of the file; a header is passed over.
+nlohmann::json load_rows(const std::filesystem::path& path);
+
 class DataValue;
 
 /// Typed, shape-checked access to data, whatever their format. Every complaint is a UserError that names the

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "host/commands.hpp"
-#include "host/errors.hpp"
+#include "host/program.hpp"
 
 int main(int argc, char** argv) {
   // OpenMP's idle threads spin by default, which on a busy machine makes short launches many times slower.
@@ -14,16 +14,12 @@ int main(int argc, char** argv) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
     execv("/proc/self/exe", argv);
   }
-  try {
-    return lockstep::run_command(lockstep::parse_command_line(argc, argv));
-  } catch (const lockstep::HelpRequest& help) {
-    fmt::print(help.exit_status == 0 ? stdout : stderr, "{}", help.text);
-    return help.exit_status;
-  } catch (const lockstep::UserError& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return 1;
-  }
+  return lockstep::run_program("lockstep", [&] {
+    try {
+      return lockstep::run_command(lockstep::parse_command_line(argc, argv));
+    } catch (const lockstep::HelpRequest& help) {
+      fmt::print(help.exit_status == 0 ? stdout : stderr, "{}", help.text);
+      return help.exit_status;
+    }
+  });
 }

@@ -16,17 +16,27 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 
 Keys hmc_keys() {
   return {
-      {"step_size", "leapfrog step in units of the metric (default: dual averaging)"},
+      {"step_size", "step in units of the metric (default: dual averaging)"},
       {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
       {"trajectory_time",
        "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
       {"jitter", "randomise the trajectory length (default true)"},
       {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
-      {"acceptance_mean", "over chains: harmonic (default; careful) or arithmetic (as --paper-settings)"},
+      {"acceptance_mean",
+       "over chains: harmonic (default; careful) or arithmetic (default of rwm and --paper-settings)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
-      {"adapt", "auto or none (none needs step_size and num_leapfrog or trajectory_time)"},
+      {"adapt", "auto or none (none needs step_size)"},
       {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
+}
+
+/// A random walk has no trajectory.
+Keys walk_keys() {
+  Keys keys = hmc_keys();
+  std::erase_if(keys, [](const auto& setting) {
+    return setting.first == "num_leapfrog" || setting.first == "trajectory_time" || setting.first == "jitter";
+  });
+  return keys;
 }
 
 Keys pe_keys() {
@@ -87,7 +97,7 @@ const std::vector<SamplerInfo>& sampler_registry() {
       {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
        "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
        pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"},
-      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", hmc_keys(),
+      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", walk_keys(),
        "Metropolis et al. (1953)"}};
   return samplers;
 }
@@ -155,13 +165,15 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   if (c.model.dense_metric && std::isfinite(c.model.box))
     s.refuse("metric", "unit or diagonal with sampler.box");
   c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
-  c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
   // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
   // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
   // (docs/decisions/0006-defaults.md).
   const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
-  c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : standard_time;
-  c.jitter = s.get<bool>("jitter", true);
+  if (c.transition == TransitionKind::hmc) {
+    c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
+    c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : standard_time;
+    c.jitter = s.get<bool>("jitter", true);
+  }
   c.target_acceptance = s.in_range("target_acceptance",
                                    c.name == "rwm" ? 0.3
                                    : pe && !paper  ? 0.75

@@ -35,8 +35,12 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   std::vector<Eigen::VectorXd> rows;
   double half_width;
   if (init == "scout" || is_uniform(init, half_width)) return rows;
-  const DataReader data(load_data(resolve_data_path(init, {})), "starts (" + init + ")");
-  const Eigen::MatrixXd m = data.matrix("x", DataReader::any_size, dim);
+  const auto path = resolve_data_path(init, {});
+  const bool csv = path.extension() == ".csv";
+  const DataReader data(csv ? DataSet{{{"x", load_rows(path)}}, {}} : load_data(path),
+                        "starts (" + init + ")");
+  const std::string name = path.extension() == ".npy" ? path.stem().string() : "x";
+  const Eigen::MatrixXd m = data.matrix(name, DataReader::any_size, dim);
   for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
   return rows;
 }

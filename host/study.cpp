@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
+#include <set>
 
 #include "host/config.hpp"
 #include "host/errors.hpp"
@@ -43,6 +44,33 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
   } catch (const UserError& e) {
     throw UserError("setting \"" + s.label + "\": " + e.what());
   }
+}
+
+/// A name that no setting has would leave an empty table or picture when all has run.
+void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
+  std::set<std::string> known = {"log_z", "mode_switches"};
+  for (const auto& p : prepared) {
+    known.insert(p.target->quantities().begin(), p.target->quantities().end());
+    for (int i = 0; i < p.target->dim(); ++i) {
+      known.insert(fmt::format("mean[{}]", i));
+      known.insert(fmt::format("second_moment[{}]", i));
+    }
+  }
+  const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (known.contains(names[i])) continue;
+      const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
+      throw UserError(fmt::format(
+          "{} names '{}' (no setting's target has it). {}",
+          read_toml(study.source).name(fmt::format("{}/{}", pointer, i), "quantities"), names[i],
+          near.empty()
+              ? "There are mean[i], second_moment[i], log_z, mode_switches and what lockstep targets "
+                "NAME lists."
+              : near));
+    }
+  };
+  check(study.quantities, "/quantities");
+  check(study.plot.value("quantities", std::vector<std::string>{}), "/plot/quantities");
 }
 
 /// Rows of one replicate, in a fixed order: means, second moments, the target's own.
@@ -132,6 +160,7 @@ bool run_study(const StudyArgs& command) {
     prepared.push_back(prepare(s, folder));
     fingerprints.push_back(fingerprint(s, study.replicates, *prepared.back().target));
   }
+  check_quantities(study, prepared);
   ensure_writable_folder(command.out);
   if (!command.resume && command.only.empty()) clear_parts(command.out);
 

@@ -37,17 +37,22 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return at(a.size(), b.size());
 }
 
+bool is_slip(std::string_view name, std::string_view known) {
+  const std::size_t distance = edit_distance(name, known);
+  return distance <= std::max<std::size_t>(1, (name.size() + 1) / 3) &&
+         distance < std::max(name.size(), known.size());
+}
+
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& known,
                                        std::size_t at_most) {
   const std::string wanted = folded(name);
-  const std::size_t limit = std::max<std::size_t>(1, (wanted.size() + 1) / 3);
   // From three letters on, a beginning counts like one slip and an inner part like two: `leapfrog` finds
   // `num_leapfrog`, which is far away in edit distance.
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const std::string& candidate : known) {
     const std::string text = folded(candidate);
     std::size_t score = edit_distance(wanted, text);
-    bool close = score <= limit && score < std::max(wanted.size(), text.size());
+    bool close = is_slip(wanted, text);
     if (wanted.size() >= 3 && text.find(wanted) != std::string::npos) {
       score = std::min<std::size_t>(score, text.starts_with(wanted) ? 1 : 2);
       close = true;

@@ -11,9 +11,12 @@ namespace lockstep {
 /// (optimal string alignment). Upper and lower case, and `-` and `_`, count as the same letter.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
+/// Are both words so near in edit distance, within a third of the length of `name`, that one may be a slip of
+/// the other?
+bool is_slip(std::string_view name, std::string_view known);
+
 /// Those of `known` a user may have meant by `name`, at most `at_most`: the nearest one and its equals
-/// among those within a third of the length of `name` in edit distance, or that begin with it, or that hold
-/// it. Empty when nothing is near.
+/// among those that it may be a slip of, or that begin with it, or that hold it. Empty when nothing is near.
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& known,
                                        std::size_t at_most = 3);
 

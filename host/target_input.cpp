@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/target_input.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
+#include <set>
 
 #include "host/data.hpp"
 #include "host/errors.hpp"
@@ -14,10 +17,13 @@ namespace {
 class HostInput : public TargetInput {
  public:
   HostInput(const RunOptions& run, const std::filesystem::path& relative_to)
-      : settings_(run.target_settings, "target " + run.target) {
+      : what_("target " + run.target), settings_(run.target_settings, what_) {
     if (run.data.empty()) return;
     const auto path = resolve_data_path(run.data, run.data_dir, relative_to);
-    data_.emplace(load_data(path), "target " + run.target + " (" + path.filename().string() + ")");
+    DataSet data = load_data(path);
+    if (path.extension() == ".json")
+      for (const auto& item : data.values.items()) given_.push_back(item.key());
+    data_.emplace(std::move(data), what_ + " (" + path.filename().string() + ")");
   }
 
   double number(const std::string& key, double standard, double low, double high) override {
@@ -31,9 +37,13 @@ class HostInput : public TargetInput {
     return settings_.one_of(key, standard, allowed);
   }
   bool has_data() override { return data_.has_value(); }
-  bool has(const std::string& name) override { return data_ && data_->has(name); }
+  bool has(const std::string& name) override {
+    asked_.insert(name);
+    return data_ && data_->has(name);
+  }
 
   DataArray array(const std::string& name) override {
+    asked_.insert(name);
     const int depth = data_->depth(name);
     DataArray a;
     auto append = [&](const Eigen::MatrixXd& m) {
@@ -56,12 +66,32 @@ class HostInput : public TargetInput {
     return a;
   }
 
-  [[noreturn]] void fail(const std::string& message) override { throw UserError(message); }
-  void finish() const { settings_.finish(); }
+  [[noreturn]] void fail(const std::string& message) override {
+    refuse_slips();  // a misspelt name is often why
+    throw UserError(message);
+  }
+  void finish() const {
+    settings_.finish();
+    refuse_slips();
+  }
 
  private:
+  /// Published files hold more than a target reads; only what looks like one of its names is refused.
+  void refuse_slips() const {
+    for (const auto& name : given_)
+      for (const auto& asked : asked_)
+        if (!asked_.contains(name) && name.size() > 1 && is_slip(name, asked))
+          throw UserError(fmt::format(
+              "the data give '{}', which {} does not read (it would have no effect). Did you mean "
+              "{}? Rename or remove it.",
+              name, what_, asked));
+  }
+
+  std::string what_;
   SettingsReader settings_;
   std::optional<DataReader> data_;
+  std::vector<std::string> given_;  // names in a JSON file
+  std::set<std::string> asked_;
 };
 
 }  // namespace

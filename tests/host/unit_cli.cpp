@@ -1,71 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
-#include "host/cli.hpp"
 #include "host/cli_options.hpp"
 #include "host/config.hpp"
-#include "host/errors.hpp"
+#include "tests/support/command_line.hpp"
 
 namespace lockstep {
 namespace {
 
-namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
-CommandLine parse(const Words& words) {
-  std::vector<const char*> argv = {"lockstep"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return parse_command_line(static_cast<int>(argv.size()), argv.data());
-}
-
-/// `lockstep sample` with all that it needs, and `more`.
-Words sample(const Words& more) {
-  Words words = {"sample", "--target", "t", "--sampler", "s"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-std::string complaint(const Words& words) {
-  try {
-    parse(words);
-  } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  } catch (const HelpRequest& help) {
-    return "help";
-  }
-  return "nothing was wrong";
-}
-
-HelpRequest help(const Words& words) {
-  try {
-    parse(words);
-  } catch (const HelpRequest& request) {
-    return request;
-  }
-  ADD_FAILURE() << "no help";
-  return {};
-}
-
-void refuses(const Words& words, const std::string& part) {
-  const std::string said = complaint(words);
-  EXPECT_NE(said.find(part), std::string::npos) << said << "\nwanted: " << part;
-}
-
-/// A file that is removed at the end of the test.
-struct TemporaryFile {
-  fs::path path;
-  TemporaryFile(const std::string& name, const std::string& text)
-      : path(fs::temp_directory_path() / (std::to_string(::getpid()) + "_" + name)) {
-    std::ofstream(path) << text;
-  }
-  ~TemporaryFile() { fs::remove(path); }
-};
+using namespace testing;
 
 TEST(CommandLineTest, DefaultsOfSample) {
   const CommandLine line = parse(sample({}));
@@ -82,7 +28,7 @@ TEST(CommandLineTest, DefaultsOfSample) {
 
 TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
   const TemporaryFile init("start.json", "{}");
-  for (const std::string command : {"sample", "evidence", "check"}) {
+  for (const std::string command : {"sample", "evidence"}) {
     const RunOptions run = parse({command,
                                   "--target",
                                   "t",
@@ -97,8 +43,6 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
                                   "sampler.step_size=0.5",
                                   "--set",
                                   "target.scenario=a",
-                                  "--set",
-                                  "target.dim=4",
                                   "--chains",
                                   "8",
                                   "--warmup",
@@ -137,7 +81,7 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
     expected.sampler = "s";
     expected.data = "d.json";
     expected.data_dir = "dir";
-    expected.target_settings = {{"dim", 4}, {"scenario", "a"}};
+    expected.target_settings = {{"dim", 3}, {"scenario", "a"}};
     expected.sampler_settings = {{"step_size", 0.5}};
     expected.chains = 8;
     expected.warmup = 0;
@@ -188,6 +132,19 @@ TEST(CommandLineTest, CheckTakesItsTargetEitherWay) {
     EXPECT_EQ(line.name, "t");
   }
   refuses({"check", "a", "--target", "b"}, "lockstep check is given two targets, a and --target b");
+}
+
+TEST(CommandLineTest, CheckOffersWhatItUses) {
+  const RunOptions run =
+      parse({"check", "t", "--data", "d.json", "--data-dir", "dir", "--set", "target.dim=3", "--init-scale",
+             "2", "--seed", "4", "--device", "cpu", "--threads", "2", "--precision", "double"})
+          .run;
+  EXPECT_EQ(run.data, "d.json");
+  EXPECT_EQ(run.target_settings, (Settings{{"dim", 3}}));
+  EXPECT_EQ(run.precision, "double");
+  for (const char* flag : {"--json", "--out", "--draws", "--sampler", "--chains", "--iterations", "--quiet"})
+    refuses({"check", "t", flag, "x"}, std::string(flag) + " is no option of lockstep check");
+  refuses({"check", "t", "--set", "sampler.step_size=1"}, "--set sampler.step_size is for a sampler");
 }
 
 TEST(CommandLineTest, Study) {
@@ -247,98 +204,10 @@ TEST(CommandLineTest, LineWinsOverFile) {
 }
 
 TEST(CommandLineTest, RunTomlRepeatsTheLine) {
-  const RunOptions first =
-      parse(sample({"--set", "target.dim=3", "--seed", "9", "--se", "0.3", "--thin", "2"})).run;
+  const RunOptions first = parse(sample({"--set", "target.dim=3", "--seed", "9", "--se", "0.3"})).run;
   const TemporaryFile config("r.toml", write_run_toml(first));
   EXPECT_EQ(run_option_values(parse({"sample", "--config", config.path.string()}).run),
             run_option_values(first));
-}
-
-TEST(CommandLineTest, RefusesUnknownNames) {
-  refuses({"sampel"}, "'sampel' is no command of lockstep (so there is nothing to do). Did you mean sample?");
-  refuses({"sampel", "--target", "t"}, "Did you mean sample?");
-  refuses({"qqqqq"}, "Known commands: targets, samplers, devices, sample, evidence, study, check.");
-  refuses({"--target", "t"}, "--target stands before the command (options belong to one).");
-  refuses(sample({"--chians", "3"}),
-          "--chians is no option of lockstep sample (it would have no effect). Did you mean --chains?");
-  refuses(sample({"--chians=3"}), "--chians is no option");
-  refuses(sample({"--qqqqqq"}), "See lockstep sample --help.");
-  refuses(sample({"-c", "3"}), "-c is no option of lockstep sample");
-  refuses(sample({"extra"}), "'extra' is one word too many for lockstep sample");
-  refuses(sample({"evidence"}), "'evidence' is one word too many for lockstep sample");
-  refuses({"targets", "a", "b"}, "'b' is one word too many for lockstep targets");
-  refuses({"devices", "--mesure"}, "Did you mean --measure?");
-  refuses({"evidence", "--target", "t", "--sampler", "s"},
-          "--sampler is no option of lockstep evidence (it would have "
-          "no effect). Did you mean --method?");
-  refuses({"sample", "--target", "t", "--method", "s"}, "Did you mean --sampler?");
-}
-
-TEST(CommandLineTest, RefusesMissingAndRepeatedValues) {
-  refuses(sample({"--chains"}), "--chains has no value (it needs one). Write --chains N.");
-  refuses(sample({"--out", "--draws"}), "--out is followed by --draws (it needs a value). Write --out DIR.");
-  refuses(sample({"--out="}), "--out has no value (it needs one). Write --out DIR.");
-  refuses(sample({"--out", ""}), "--out is followed by nothing (it needs a value). Write --out DIR.");
-  refuses(sample({"--set", "--draws"}),
-          "--set is followed by --draws (it needs a value). Write --set SCOPE.KEY=VALUE.");
-  refuses(sample({"--chains", "3", "--chains", "4"}),
-          "--chains is given 2 times (only one value can count). Keep one.");
-  refuses({"sample", "--sampler", "s"}, "lockstep sample has no target (there is nothing to work on).");
-  refuses({"evidence"}, "lockstep evidence has no target");
-  refuses({"check"}, "lockstep check has no target");
-  refuses({"sample", "--target", "t"},
-          "lockstep sample has no sampler (a target can be sampled in many ways).");
-}
-
-TEST(CommandLineTest, RefusesBadValues) {
-  refuses(sample({"--chains", "0"}),
-          "--chains is 0 (it must be a whole number from 1 to 2147483647). Correct it, or "
-          "leave it out for its default.");
-  refuses(sample({"--chains", "1.5"}), "--chains is 1.5 (it must be a whole number");
-  refuses(sample({"--chains", "many"}), "--chains is \"many\" (it must be a whole number");
-  refuses(sample({"--chains", "[1]"}), "--chains is [1] (it must be a whole number");
-  refuses(sample({"--warmup", "-1"}), "--warmup is -1 (it must be a whole number, at least 0)");
-  refuses(sample({"--iterations", "0"}), "--iterations is 0 (it must be a whole number, at least 1)");
-  refuses(sample({"--gradients", "0"}), "--gradients is 0 (it must be a number from 1 to 1e+18)");
-  refuses(sample({"--gradients", "9", "--iterations", "9"}),
-          "--iterations and --gradients are both given (they are two "
-          "ways to say how long a run is). Keep one.");
-  refuses(sample({"--se", "0"}), "--se is 0 (it must be greater than 0)");
-  refuses(sample({"--se", "nan"}), "--se is \"nan\" (it must be a number)");
-  refuses(sample({"--seed", "-1"}),
-          "--seed is -1 (it must be a whole number from 0 to 18446744073709551615)");
-  refuses(sample({"--seed", "one"}), "--seed is \"one\" (it must be a whole number from 0");
-  refuses(sample({"--seed", "18446744073709551616"}),
-          "--seed is 1.8446744073709552e+19 (it must be a whole number");
-  refuses(sample({"--init", "scuot"}),
-          "--init is 'scuot' (it must be scout, uniform:R or a file of starting positions");
-  refuses(sample({"--init", "uniform:-2"}),
-          "--init is 'uniform:-2' (starts are drawn uniformly from [-R, R]");
-  refuses(sample({"--init-scale", "0"}), "--init-scale is 0 (it must be greater than 0)");
-  refuses(sample({"--device", "gpu"}),
-          "--device is \"gpu\" (it must be one of auto, cpu, cuda). Did you mean cpu?");
-  refuses(sample({"--threads", "-1"}), "--threads is -1 (it must be a whole number from 0 to 65536)");
-  refuses(sample({"--precision", "float"}),
-          "--precision is \"float\" (it must be one of single, mixed, double). Choose");
-  refuses(sample({"--thin", "0"}), "--thin is 0 (it must be a whole number from 1");
-  refuses(sample({"--checkpoint", "-1", "--out", "o"}), "--checkpoint is -1 (it must not be negative)");
-  refuses(sample({"--quiet=perhaps"}), "--quiet is \"perhaps\" (it must be true or false)");
-  refuses(sample({"--set", "dim=3"}),
-          "--set dim=3 is incomplete (a setting needs a scope, a key and a value)");
-  refuses(sample({"--set", "targt.dim=3"}), "--set targt.dim=3 has the unknown scope 'targt'");
-  refuses(sample({"--set", "target.dim="}), "--set target.dim= has no value");
-}
-
-TEST(CommandLineTest, RefusesFilesWithoutAPlace) {
-  refuses(sample({"--json", "--draws"}),
-          "--draws with --json has no --out (standard output is for the summary alone, so the "
-          "draws would be lost). Add --out DIR.");
-  refuses(sample({"--draws"}), "--draws has no --out (the draws would be lost). Add --out DIR.");
-  refuses(sample({"--resume"}),
-          "--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
-  refuses(sample({"--checkpoint", "5"}),
-          "--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
-  EXPECT_NO_THROW(parse(sample({"--json", "--draws", "--resume", "--out", "o"})));
 }
 
 TEST(CommandLineTest, TextsStayTexts) {
@@ -371,10 +240,13 @@ TEST(CommandLineTest, HelpTeaches) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
   }
+  EXPECT_NE(help({"--help"}).text.find("3 done but a gate failed (never of study)"), std::string::npos);
+  EXPECT_NE(help({"study", "--help"}).text.find("Exit status: 0 even where settings fail"),
+            std::string::npos);
   const std::string text = help({"sample", "--help"}).text;
-  for (const char* part :
-       {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:", "Output:",
-        "(default 256)", "(default 1000)", "(default scout)", "(default 10)", "(default mixed)"})
+  for (const char* part : {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:",
+                           "Output:", "{\"x\": [[0, 0], [5, 5]]}", "(default 256)", "(default 1000)",
+                           "(default scout)", "(default 10)", "(default mixed)"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 

@@ -103,6 +103,9 @@ TEST_F(CommandErrors, Starts) {
   put("wide.json", R"({"x": [[1, 2, 3]]})");
   put("null.json", R"({"x": [[1, null]]})");
   put("other.json", R"({"y": [[1, 2]]})");
+  put("wide.csv", "x0,x1,x2\n1,2,3\n");
+  put("text.csv", "x0,x1\n1,two\n");
+  put("none.csv", "x0,x1\n");
   sample_refuses({"--init", "absent.json"}, "there is no such file");
   sample_refuses({"--init", "uniform:x"}, "uniform:2");
   sample_refuses({"--init", "junk.json"}, "this is not JSON");
@@ -110,6 +113,9 @@ TEST_F(CommandErrors, Starts) {
   sample_refuses({"--init", "wide.json"}, "it must have 2");
   sample_refuses({"--init", "null.json"}, "finite numbers");
   sample_refuses({"--init", "other.json"}, "other.json");
+  sample_refuses({"--init", "wide.csv"}, "it must have 2");
+  sample_refuses({"--init", "text.csv"}, "column 2 of x of starts (text.csv) is \"two\"");
+  sample_refuses({"--init", "none.csv"}, "x of starts (none.csv) is []");
 }
 
 TEST_F(CommandErrors, TooLittleMemory) {

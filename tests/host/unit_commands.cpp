@@ -75,6 +75,9 @@ TEST_F(Commands, ListsTargetsAndEachInFull) {
   EXPECT_EQ(run({"targets", "mixture20"}).out.find("by default\n"), std::string::npos)
       << "its dimension is fixed";
   EXPECT_NE(run({"targets", "gaussian"}).out.find("10 by default"), std::string::npos);
+  for (const char* target : {"mixture", "two_modes"})
+    for (const char* quantity : {"probability_mode[", "probability_positive"})
+      EXPECT_NE(run({"targets", target}).out.find(quantity), std::string::npos) << target;
 }
 
 TEST_F(Commands, ListsSamplersAndDevices) {
@@ -86,6 +89,7 @@ TEST_F(Commands, ListsSamplersAndDevices) {
     EXPECT_EQ(one.status, 0);
     EXPECT_NE(one.out.find("--set sampler.step_size"), std::string::npos) << one.out;
   }
+  EXPECT_EQ(run({"samplers", "rwm"}).out.find("leapfrog"), std::string::npos);
   const ProgramResult devices = run({"devices"});
   EXPECT_EQ(devices.status, 0);
   EXPECT_EQ(devices.out.rfind("cpu ", 0), 0u) << devices.out;

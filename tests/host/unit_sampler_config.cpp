@@ -205,8 +205,7 @@ TEST(SamplerConfig, EffectiveSettingsAreWhatRuns) {
 TEST(SamplerConfig, RegistryNamesEverySettingItsSamplersTake) {
   for (const auto& info : sampler_registry()) {
     EXPECT_FALSE(info.summary.empty() || info.formula.empty() || info.source.empty()) << info.name;
-    const SamplerConfig c = config(info.name);
-    for (const auto& [key, value] : c.effective.items()) {
+    for (const auto& [key, value] : config(info.name).effective.items()) {
       const auto named = std::any_of(info.settings.begin(), info.settings.end(),
                                      [&, k = key](const auto& s) { return s.first == k; });
       EXPECT_TRUE(named) << info.name << " takes " << key << ", which its registry entry does not say";
@@ -224,6 +223,8 @@ TEST(SamplerConfig, UnknownNames) {
   refused("pe", {{"instrument", "gaussian"}}, "instrument");
   refused("hmc", {{"metric", "full"}}, "metric");
   refused("hmc", {{"adapt", "yes"}}, "adapt");
+  for (const char* key : {"num_leapfrog", "trajectory_time"}) refused("rwm", {{key, 1}}, key);
+  refused("rwm", {{"jitter", true}}, "setting jitter of sampler rwm is unknown");
 }
 
 TEST(SamplerConfig, ValuesOutOfRange) {

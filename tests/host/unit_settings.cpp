@@ -46,6 +46,14 @@ TEST(Suggest, NearestNamesAreTheBestOnes) {
   EXPECT_EQ(nearest_names("mixture2", {"mixture20", "mixture20"}), Names{"mixture20"});
 }
 
+TEST(Suggest, SlipsAreNearInLettersAlone) {
+  EXPECT_TRUE(is_slip("wieghts", "weights"));
+  EXPECT_TRUE(is_slip("covariance", "covariances"));
+  EXPECT_TRUE(is_slip("sd", "sds"));
+  EXPECT_FALSE(is_slip("county", "county_index"));
+  EXPECT_FALSE(is_slip("N", "J"));
+}
+
 TEST(Suggest, Phrases) {
   EXPECT_EQ(did_you_mean("metrik", {"metric", "beta"}), "Did you mean metric?");
   EXPECT_EQ(did_you_mean("qqqq", {"metric", "beta"}), "");

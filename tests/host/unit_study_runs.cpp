@@ -221,6 +221,14 @@ TEST_F(StudyRuns, MistakesAreFoundBeforeAnythingRuns) {
   refused(study_text("150", "[plot]\nreplicates = 3\n"), "stands below [plot]");
   refused(study_text("150", "[plot]\npanel = [\"rmse\"]\n"), "Did you mean panels?");
   refused(study_text("150", "[plot]\npanels = [3]\n"), "panels");
+  refused(study_text("150", "[plot]\nkind = \"pie\"\n"), "kind (study.toml, line 8) is \"pie\"");
+  refused(
+      study_text("150", "quantities = [\"mean[0]\",\n\"mean[2]\"]\n"),
+      "quantities (study.toml, line 8) names 'mean[2]' (no setting's target has it). Did you mean mean[0], "
+      "mean[1]");
+  refused(study_text("150", "quantities = [\"median\"]\n"), "There are mean[i], second_moment[i], log_z");
+  refused(study_text("150", "[plot]\nquantities = [\"probability_positive\"]\n"),
+          "quantities (study.toml, line 8) names 'probability_positive'");
   refuses({"study", "absent.toml"}, "absent.toml");
 }
 

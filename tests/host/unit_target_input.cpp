@@ -119,6 +119,28 @@ TEST_F(TargetInputTest, BadDataAreOneLine) {
   complaint(run_of("mixture"));  // needs data
 }
 
+TEST_F(TargetInputTest, MisspeltEntriesAreRefusedOthersAllowed) {
+  const std::string good = R"("means": [[1], [3]], "weights": [1, 1], "sds": [2, 2])";
+  for (const char* extra : {"source", "N", "county", "x"})
+    EXPECT_NO_THROW(build_target(with_data("{" + good + ", \"" + extra + "\": 1}"))) << extra;
+  EXPECT_SAYS(
+      complaint(with_data("{" + good + R"(, "wieghts": [1, 2]})")),
+      "the data give 'wieghts', which target mixture does not read (it would have no effect). Did you "
+      "mean weights?");
+  EXPECT_SAYS(complaint(with_data("{" + good + R"(, "covariance": [1, 2]})")), "Did you mean covariances?");
+  EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1], "sd": [2]})")), "Did you mean sds?");
+  EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1]})")), "both or neither");
+  // A folder of tables may hold others.
+  const auto folder = write("data.json", "").parent_path() / "tables";
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"weights", "sds", "wieghts"})
+    std::ofstream(folder / (std::string(name) + ".csv")) << "1,1\n";
+  std::ofstream(folder / "means.csv") << "0,0\n4,4\n";
+  RunOptions run = run_of("mixture");
+  run.data = folder;
+  EXPECT_EQ(build_target(run)->dim(), 2);
+}
+
 TEST_F(TargetInputTest, DataForATargetThatTakesNone) {
   RunOptions run = run_of("gaussian");
   run.data = write("unused.json", "{}");

@@ -30,12 +30,14 @@ struct ProgramResult {
   std::string out, err;
 };
 
-/// `lockstep ARGS...`, started in `folder`, its streams in files there that a test may watch.
+/// `lockstep ARGS...` (or another program of the build), started in `folder`, its streams in files there that
+/// a test may watch.
 class Program {
  public:
-  Program(const std::filesystem::path& folder, const std::vector<std::string>& args)
+  Program(const std::filesystem::path& folder, const std::vector<std::string>& args,
+          const std::string& name = "lockstep")
       : out_(folder / ".stdout"), err_(folder / ".stderr") {
-    std::vector<std::string> words = {LOCKSTEP_BINARY_DIR "/lockstep"};
+    std::vector<std::string> words = {LOCKSTEP_BINARY_DIR "/" + name};
     words.insert(words.end(), args.begin(), args.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -79,11 +81,13 @@ class Program {
     return is_there();
   }
 
-  ProgramResult wait() {
+  /// `with_output`: false where standard output is no file to read back.
+  ProgramResult wait(bool with_output = true) {
     int status = 0;
     waitpid(pid_, &status, 0);
     pid_ = -1;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out_), contents(err_)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            with_output ? contents(out_) : "", contents(err_)};
   }
 
  private:
@@ -95,6 +99,15 @@ class Program {
 class ProgramTest : public FolderTest {
  protected:
   ProgramResult run(const std::vector<std::string>& args) { return Program(folder_, args).wait(); }
+
+  /// Standard output goes to the device that is always full.
+  ProgramResult run_on_full_disk(const std::vector<std::string>& args, const std::string& name = "lockstep") {
+    std::filesystem::create_symlink("/dev/full", folder_ / ".stdout");
+    Program program(folder_, args, name);
+    ProgramResult result = program.wait(false);
+    std::filesystem::remove(folder_ / ".stdout");
+    return result;
+  }
 
   std::filesystem::path put(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;

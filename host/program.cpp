@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/program.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "host/errors.hpp"
+
+namespace lockstep {
+
+int run_program(const char* name, const std::function<int()>& body) {
+  int status = 1;
+  try {
+    status = body();
+  } catch (const UserError& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    status = 2;
+  } catch (const std::exception& error) {
+    if (!std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, error.what());
+  }
+  // A full disk often shows only when the last buffer is written.
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  fmt::print(stderr,
+             "{}: standard output could not be written (what was to stand there is lost). Send it to a place "
+             "with room.\n",
+             name);
+  return 1;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+
+namespace lockstep {
+
+/// Runs the body of a program and returns its exit status. A UserError (2), another exception (1) and a
+/// standard output that could not be written (1) each give one line on standard error.
+int run_program(const char* name, const std::function<int()>& body);
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every program of the build owes its users: a word when its output is lost, and help that is right.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/run_program.hpp"
+
+namespace lockstep {
+namespace {
+
+using Args = std::vector<std::string>;
+using testing::Program;
+using testing::ProgramResult;
+
+class Programs : public testing::ProgramTest {
+ protected:
+  void bench_refuses(const Args& args, const std::string& part) {
+    const ProgramResult result = Program(folder_, args, "lockstep-bench").wait();
+    EXPECT_EQ(result.status, 2) << part;
+    EXPECT_EQ(result.out, "") << part;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+    EXPECT_LT(result.err.size(), 200u) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err << "wanted: " << part;
+  }
+};
+
+TEST_F(Programs, AFullDiskIsAnError) {
+  const Args sample = {"sample",   "--target", "gaussian",  "--sampler", "hmc",          "--quiet",
+                       "--chains", "16",       "--threads", "1",         "--iterations", "50"};
+  Args json = sample;
+  json.push_back("--json");
+  for (const Args& args : {sample, json, Args{"--help"}, Args{"targets"}, Args{"targets", "mixture20"},
+                           Args{"samplers"}, Args{"devices"}, Args{"check", "gaussian", "--threads", "1"}}) {
+    const ProgramResult result = run_on_full_disk(args);
+    EXPECT_EQ(result.status, 1) << args[0];
+    EXPECT_EQ(result.err.find("lockstep: standard output could not be written"), 0u) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  }
+  EXPECT_EQ(run_on_full_disk({"--help"}, "lockstep-bench").status, 1);
+}
+
+TEST_F(Programs, ExamplesOfSamplePassTheirGates) {
+  for (const Args& help : {Args{"--help"}, Args{"sample", "--help"}}) {
+    std::istringstream lines(run(help).out);
+    int examples = 0;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      Args args{std::istream_iterator<std::string>(words), {}};
+      if (args.size() < 3 || args[0] != "lockstep" || args[1] != "sample") continue;
+      args.erase(args.begin());
+      const ProgramResult result = run(args);
+      EXPECT_EQ(result.status, 0) << line << result.out;
+      ++examples;
+    }
+    EXPECT_GE(examples, 1);
+  }
+}
+
+TEST_F(Programs, StartsFromFilesOfEveryFormat) {
+  put("starts.json", R"({"x": [[1, 2], [3, 4], [5, 6]]})");
+  put("plain.csv", "1,2\n3,4\n5,6\n");
+  put("named.csv", "x0,x1\n1,2\n3,4\n5,6\n");
+  const auto estimates = [&](const std::string& file) {
+    const ProgramResult result =
+        run({"sample", "--target", "mixture20", "--sampler", "hmc", "--json", "--quiet", "--chains", "6",
+             "--iterations", "20", "--warmup", "20", "--threads", "1", "--init", file});
+    return nlohmann::json::parse(result.out, nullptr, false).value("estimates", nlohmann::json());
+  };
+  const auto wanted = estimates("starts.json");
+  EXPECT_TRUE(wanted.is_object());
+  EXPECT_EQ(estimates("plain.csv"), wanted);
+  EXPECT_EQ(estimates("named.csv"), wanted);
+}
+
+TEST_F(Programs, BenchRefusesBeforeItMeasures) {
+  put("file", "");
+  bench_refuses({"--json", "file/x.json"}, "file/x");
+  bench_refuses({"--json", "."}, "--json . is a folder");
+  bench_refuses({"--chains", "0"}, "--chains: Value 0 not in range 1 to 16777216");
+  bench_refuses({"--seconds", "-1"}, "--seconds: Value -1 not in range 0.01 to 3600");
+  bench_refuses({"--threads", "0"}, "--threads: Value 0 not in range");
+  bench_refuses({"--pseudo-samples", "65"}, "--pseudo-samples: Value 65 not in range 1 to 64");
+  bench_refuses({"--precision", "half"}, "--precision: half not in {single,mixed,double}");
+  bench_refuses({"--target", "mixture"},
+                "target mixture takes data (lockstep-bench measures only targets that need");
+  bench_refuses({"--target", "mixtrue20"}, "Did you mean mixture20?");
+}
+
+}  // namespace
+}  // namespace lockstep
