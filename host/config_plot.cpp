@@ -56,7 +56,8 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
   reader.get("quantities", Names{});
   require("labels", reader.get("labels", Names{}), labels, "labels");
   Names groups, first_words;
-  for (const auto& item : reader.object("groups").items()) {
+  const Settings headings = reader.object("groups");
+  for (const auto& item : headings.items()) {
     if (!item.value().is_string()) reader.refuse("groups", "it gives each group its heading, a text");
     groups.push_back(item.key());
   }

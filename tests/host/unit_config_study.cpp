@@ -122,6 +122,15 @@ TEST_F(ConfigFiles, StudyPlotsAreCheckedBeforeAnythingRuns) {
                     "equal_aspect = false\ntrace_draws = 1000\n")));
 }
 
+TEST_F(ConfigFiles, ShippedStudiesLoad) {
+  int count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/bench/studies")) {
+    EXPECT_NO_THROW(load_study(file.path())) << file.path();
+    ++count;
+  }
+  EXPECT_GE(count, 8);
+}
+
 TEST_F(ConfigFiles, StudyDefaults) {
   const Study study =
       study_of(std::string(one_setting) + "[[setting]]\nlabel = 'e'\ncommand = 'evidence'\ntarget = 't'\n");
