@@ -133,9 +133,9 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep sample --target mixture20 --sampler pe --set target.scenario=b --seed 7\n"
        "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "
        "--out run1\n\n"
-       "A file for --init holds one start a row, which the chains take in turn: JSON, {\"x\": [[0, 0], [5, "
-       "5]]}, or\n"
-       "CSV with one column for each axis, with or without a header."},
+       "A file for --init holds one start a row, which the chains take in turn:\n"
+       "JSON, {\"x\": [[0, 0], [5, 5]]}, or CSV or .npy with a column for each axis (CSV with or without a "
+       "header)."},
       {"evidence", "", "",
        "Estimate the logarithm of a target's normalising constant (the evidence).\n"
        "Runs until the standard error is small or the budget of gradients is spent.",

@@ -76,7 +76,7 @@ TEST_F(Programs, StartsFromFilesOfEveryFormat) {
 
 TEST_F(Programs, BenchRefusesBeforeItMeasures) {
   put("file", "");
-  bench_refuses({"--json", "file/x.json"}, "file/x");
+  bench_refuses({"--json", "file/x.json"}, "Not a directory");
   bench_refuses({"--json", "."}, "--json . is a folder");
   bench_refuses({"--chains", "0"}, "--chains: Value 0 not in range 1 to 16777216");
   bench_refuses({"--seconds", "-1"}, "--seconds: Value -1 not in range 0.01 to 3600");
