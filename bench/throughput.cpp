@@ -82,9 +82,10 @@ void check_file(const std::filesystem::path& file) {
 }
 
 std::unique_ptr<TargetInstance> target_without_data(const RunOptions& run) {
-  if (require_target(run.target).info().data.empty()) return build_target(run);
+  const std::string data = require_target(run.target).info().data;
+  if (data.empty() || data.starts_with("optional")) return build_target(run);
   throw UserError(
-      fmt::format("target {} takes data (lockstep-bench measures only targets that need none). See lockstep "
+      fmt::format("target {} needs data (lockstep-bench measures only targets that need none). See lockstep "
                   "targets for another.",
                   run.target));
 }
