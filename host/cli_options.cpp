@@ -38,7 +38,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
       {"--config", "FILE.toml", text, what,
        "Options from a file, such as a run.toml; the command line wins."},
-      {"--chains", "N", number, how_long, "Chains that run side by side.", true},
+      {"--chains", "N", number, how_long,
+       evidence ? "Chains that run side by side (default: by the budget)." : "Chains that run side by side.",
+       !evidence},
       {"--iterations", "N", number, how_long, "Iterations that are recorded, per chain.", !evidence},
       {"--gradients", "G", number, how_long,
        evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."

@@ -192,6 +192,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   run.sampler_settings.update(reader.object("sampler_settings"));
   read_path("data", run.data);
   read_path("data_dir", run.data_dir);
+  if (run.command == "evidence" && !reader.has("chains")) run.chains = 0;  // by the budget
   read_int("chains", run.chains, 1, any_int);
   run.warmup = reader.integer("warmup", run.warmup, 0);
   const bool has_iterations = reader.has("iterations"), has_gradients = reader.has("gradients");

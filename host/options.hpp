@@ -21,7 +21,7 @@ struct RunOptions {
   Settings sampler_settings = Settings::object();
   std::filesystem::path data;      // empty: none
   std::filesystem::path data_dir;  // empty: $LOCKSTEP_DATA
-  int chains = 256;                // per replicate
+  int chains = 256;                // per replicate; 0 (evidence): by the budget
   std::int64_t warmup = 1000;      // iterations
   std::int64_t iterations = 1000;  // ignored when gradients > 0
   double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none

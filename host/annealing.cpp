@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/annealing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "host/interrupt.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
+                                  const std::vector<double>& weight, int groups, bool covariance) {
+  const int d = target.dim(), n = int(weight.size()), per = n / groups;
+  const MomentLayout layout{d, 0, covariance};
+  std::vector<std::vector<double>> sums(groups, std::vector<double>(layout.rows(), 0.0));
+  for (int c = 0; c < n; ++c) {
+    if (!(weight[c] > 0)) continue;
+    auto& s = sums[std::min(c / per, groups - 1)];
+    const auto x = [&](int i) { return position[std::size_t(i) * n + c]; };
+    s[MomentLayout::count] += weight[c];
+    s[MomentLayout::weight_square] += weight[c] * weight[c];
+    for (int i = 0; i < d; ++i) {
+      s[layout.mean() + i] += weight[c] * x(i);
+      s[layout.second() + i] += weight[c] * x(i) * x(i);
+      for (int j = 0; j < i && covariance; ++j)
+        s[layout.cross() + i * (i - 1) / 2 + j] += weight[c] * x(i) * x(j);
+    }
+  }
+  return weighted_moments(layout, sums);
+}
+
+AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
+  const auto clock = std::chrono::steady_clock::now();
+  const int n = options.runs, d = base.dim();
+  EngineSpec spec;
+  spec.model.kind = ModelKind::path;
+  spec.model.dense_base = base.dense;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  // Units 0 and 1: forward and reverse runs draw from streams of their own.
+  number_chains(spec, {options.reverse ? 1u : 0u}, n);
+  auto engine = context.target->engine(spec);
+  base.set(*engine);
+  set_axis(*engine, engine->layout().scale(), base.sd(), d);
+  auto ladder = options.ladder, step = options.step_size;
+  if (options.reverse) {
+    std::reverse(ladder.begin(), ladder.end());
+    std::reverse(step.begin(), step.end());
+  }
+  ladder = engine->set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step);
+
+  std::vector<double> x(std::size_t(d) * n), one(d);
+  ExactDraw exact((std::uint64_t(context.key.k1) << 32 | context.key.k0) ^ 0x9e3779b97f4a7c15ull);
+  Eigen::VectorXd z(d);
+  for (int c = 0; c < n; ++c) {
+    if (options.reverse) {
+      context.target->draw(exact, one.data());
+    } else {
+      const Draw<double> draw{context.key, 0, std::uint32_t(c), 0};
+      draw.normals(Purpose::base, d, [&](int i, double v) { z[i] = v; });
+      base.transform(z, one.data());
+    }
+    for (int i = 0; i < d; ++i) x[std::size_t(i) * n + c] = one[i];
+  }
+  set_per_unit(*engine, ParameterLayout::beta, {ladder.front()});
+  set_per_unit(*engine, ParameterLayout::step_size, {step.front()});
+  engine->set_position(x);
+  engine->initialize();
+
+  AnnealingResult out;
+  out.gradients = n;
+  // Transitions at the inner levels; the last step of beta is the host's.
+  const int inner = int(ladder.size()) - 2;
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = options.num_leapfrog;
+  launch.jitter = options.num_leapfrog > 1;
+  launch.tempering = Tempering::anneal;
+  for (int t = 0; t < inner; t += 64) {
+    launch.begin = std::uint32_t(t);
+    launch.end = std::uint32_t(std::min(t + 64, inner));
+    launch.first_level = t + 1;
+    engine->advance(launch);
+    context.progress(options.reverse ? "annealing back" : "annealing", double(launch.end) / inner);
+  }
+  const auto stats = engine->take_stats();
+  const auto cache = engine->cache(), beta = engine->beta();
+  out.log_weight.resize(n);
+  for (int c = 0; c < n; ++c) {
+    const double last = (beta[c] - ladder.back()) * cache[n + c];
+    out.log_weight[c] = stats[std::size_t(stat_log_weight) * n + c] + last;
+    if (!std::isfinite(out.log_weight[c])) out.log_weight[c] = -INFINITY;
+    out.acceptance += stats[std::size_t(stat_acceptance) * n + c] / (double(n) * std::max(inner, 1));
+    out.divergences += stats[std::size_t(stat_divergences) * n + c];
+    out.gradients += stats[std::size_t(stat_gradients) * n + c];
+  }
+  if (!options.reverse) {
+    const double most = *std::max_element(out.log_weight.begin(), out.log_weight.end());
+    std::vector<double> weight(n);
+    for (int c = 0; c < n; ++c) weight[c] = std::exp(out.log_weight[c] - most);
+    out.moments =
+        moments_of_states(*context.target, engine->position(), weight, options.groups, options.covariance);
+  }
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/tempered_run.hpp"
+
+namespace lockstep {
+
+struct AnnealingOptions {
+  std::vector<double> ladder, step_size;  // 0 to 1 (reverse runs take them backwards)
+  int runs = 1000, num_leapfrog = 1, groups = 8;
+  bool reverse = false;
+  bool covariance = false;
+};
+
+struct AnnealingResult {
+  std::vector<double> log_weight;  // [run]: of an unbiased estimate of Z / zeta; reverse: of zeta / Z
+  WeightedMoments moments;         // of the last states, by weight (forward)
+  double acceptance = 0, divergences = 0, gradients = 0, seconds = 0;
+};
+
+/// Annealed importance sampling (Neal 2001), all runs in lock step: from independent draws of the base to the
+/// target, or, reverse, from exact draws of the target to the base. Nothing adapts while it runs.
+AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options);
+
+/// Weighted moments of states [row][chain], chains in groups of equal size one after another.
+WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
+                                  const std::vector<double>& weight, int groups, bool covariance);
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "host/options.hpp"
+
+namespace lockstep {
+
+struct MethodInfo {
+  std::string name, summary, formula;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string source;
+};
+/// The methods of `lockstep evidence`.
+const std::vector<MethodInfo>& method_registry();
+
+/// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws
+/// UserError, and Interrupted when there is nothing to keep.
+nlohmann::ordered_json evidence(const RunOptions& run, bool& interrupted);
+
+}  // namespace lockstep

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/evidence_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/errors.hpp"
+#include "host/settings.hpp"
+#include "host/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr double kTypicalLevels = 25;  // of a pilot: what its budget is laid out for
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+const Lines& base_settings() {
+  static const Lines lines = {
+      {"base", "auto, guess (the target's own, where it has one), scout or given (default auto)"},
+      {"base_mean", "mean of a given base, one number or one per axis (default 0)"},
+      {"base_sd", "its standard deviations (default 1)"},
+      {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},
+      {"base_starts", "starts of the target's own guess (default 2000)"},
+      {"scout_particles", "particles of the scout (default 2048)"}};
+  return lines;
+}
+Lines with(Lines lines) {
+  const Lines common = {{"groups", "independent groups of chains, by which errors are judged (default 8)"},
+                        {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
+                        {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.8)"},
+                        {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
+                        {"pilot_share", "of the gradients that the pilot may spend (default 0.2)"}};
+  lines.insert(lines.end(), common.begin(), common.end());
+  lines.insert(lines.end(), base_settings().begin(), base_settings().end());
+  return lines;
+}
+
+std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const char* key, double standard,
+                             int dim) {
+  const auto found = run.sampler_settings.find(key);
+  if (found == run.sampler_settings.end() || found->is_number())
+    return std::vector<double>(dim, s.get<double>(key, standard));
+  auto values = s.get<std::vector<double>>(key, {});
+  if (int(values.size()) != dim) s.refuse(key, fmt::format("one number or {} of them", dim));
+  return values;
+}
+
+}  // namespace
+
+const std::vector<MethodInfo>& method_registry() {
+  const Lines annealing = {
+      {"temperatures", "inverse temperatures after the first (default 1000)"},
+      {"schedule",
+       "barrier (equal communication barrier, from the pilot), linear, sigmoid or quadratic "
+       "(default barrier)"}};
+  const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"}};
+  static const std::vector<MethodInfo> methods = {
+      {"auto", "the many-chain recipe: st with every check",
+       "scouted base, sequential Monte Carlo pilot, chains seeded at all levels, stepping stones",
+       with(chains), "docs/decisions/0007-evidence.md"},
+      {"st", "simulated tempering with the pilot's weights",
+       "p(x, k) ~ exp(v_k) gamma_{beta_k}(x); log Z = sum over levels of log(sum exp(-(b - beta) Delta) / "
+       "sum "
+       "exp((beta - a) Delta))",
+       with(chains), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
+      {"ct-gibbs", "continuous tempering, beta drawn from its conditional",
+       "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(chains),
+       "Graham & Storkey (2017), section 4"},
+      {"smc", "sequential Monte Carlo: annealing with resampling",
+       "log Z = log zeta + sum over levels of log mean weight", with({}), "Del Moral, Doucet & Jasra (2006)"},
+      {"ais", "annealed importance sampling",
+       "log Z = log zeta + log mean exp sum_k (beta_k - beta_{k+1}) Delta", with(annealing), "Neal (2001)"},
+      {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
+       "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them", with(annealing),
+       "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
+  };
+  return methods;
+}
+
+EvidenceConfig evidence_config(const RunOptions& run, int dim) {
+  EvidenceConfig c;
+  c.method = run.sampler;
+  std::vector<std::string> names;
+  for (const auto& m : method_registry()) names.push_back(m.name);
+  if (std::find(names.begin(), names.end(), c.method) == names.end())
+    throw UserError("there is no method " + c.method + " (evidence needs one it knows). " +
+                    near_or_known(c.method, names, "methods") + " See: lockstep samplers");
+  SettingsReader s(run.sampler_settings, "method " + c.method);
+  const bool anneals = c.method == "ais" || c.method == "bdmc";
+  c.groups = int(s.integer("groups", 8, 2, 64));
+  c.base = s.one_of("base", s.has("base_sd") ? "given" : "auto", {"auto", "guess", "scout", "given"});
+  if (c.base == "given") {
+    c.base_mean = per_axis(s, run, "base_mean", 0, dim);
+    c.base_sd = per_axis(s, run, "base_sd", 1, dim);
+    for (double v : c.base_sd)
+      if (!(v > 0)) s.refuse("base_sd", "above zero");
+  }
+  c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+  c.base_starts = int(s.integer("base_starts", 2000, 1, 1 << 20));
+  c.scout_particles = int(s.integer("scout_particles", 2048, 64, 1 << 20));
+  c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : 5, 1, 1000));
+  c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
+  c.rate = s.in_range("rate", 0.25, 0.01, 2);
+  c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
+  if (anneals) {
+    c.temperatures = int(s.integer("temperatures", 1000, 1, 1 << 24));
+    c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+  } else if (c.method != "smc") {
+    c.discard = s.in_range("discard", 0.2, 0, 0.9);
+  }
+  s.finish();
+  c.effective = s.effective();
+
+  // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
+  c.gradients = run.gradients > 0 ? run.gradients : 1e8;
+  const double planned = run.se > 0 ? std::min(c.gradients, 1e7) : c.gradients;
+  const auto whole_groups = [&](double n) {
+    return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
+  };
+  const double share = c.method == "smc" ? 1.0 : c.pilot_share;
+  const int pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
+  c.particles = whole_groups(
+      std::min(share * planned / (kTypicalLevels * pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
+  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * std::sqrt(planned / 1e6));
+  return c;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/gaussian_base.hpp"
+
+#include <cmath>
+
+#include "targets/target.hpp"
+
+namespace lockstep {
+
+GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
+                                        double inflation, double log_zeta, std::string how) {
+  GaussianBase b;
+  b.mean = mean;
+  b.log_zeta = log_zeta;
+  b.how = std::move(how);
+  const int d = int(mean.size());
+  for (int i = 0; i < d && d <= 256; ++i)
+    for (int j = 0; j < i; ++j)
+      b.dense |= std::abs(covariance(i, j)) > 0.3 * std::sqrt(covariance(i, i) * covariance(j, j));
+  Eigen::LLT<Eigen::MatrixXd> llt;
+  if (b.dense) {
+    llt.compute(covariance);
+    b.dense = llt.info() == Eigen::Success;  // too few particles for so many axes
+  }
+  if (b.dense)
+    b.factor = inflation * Eigen::MatrixXd(llt.matrixL());
+  else
+    b.factor = inflation * covariance.diagonal().cwiseSqrt().asDiagonal().toDenseMatrix();
+  return b;
+}
+
+std::vector<double> GaussianBase::sd() const {
+  std::vector<double> sd(dim());
+  for (int i = 0; i < dim(); ++i) sd[i] = factor.row(i).norm();
+  return sd;
+}
+
+void GaussianBase::set(Engine& engine) const {
+  const ParameterLayout layout = engine.layout();
+  const int d = dim();
+  const auto everywhere = [&](int row, double value) { set_per_unit(engine, row, {value}); };
+  const std::vector<double> mu(mean.begin(), mean.end());
+  std::vector<double> inv_sd = sd();
+  for (double& s : inv_sd) s = 1 / s;
+  set_axis(engine, layout.base_mean(), mu, d);
+  set_axis(engine, layout.base_inv_sd(), inv_sd, d);
+  if (layout.dense_base) {
+    const Eigen::MatrixXd inverse =
+        factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(d, d));
+    const Eigen::MatrixXd precision = inverse.transpose() * inverse;
+    std::vector<double> rows;
+    for (int i = 0; i < d; ++i)
+      for (int j = 0; j <= i; ++j) rows.push_back(precision(i, j));
+    set_axis(engine, layout.base_precision(), rows, layout.triangle());
+  }
+  everywhere(ParameterLayout::base_log_norm,
+             -0.5 * d * std::log(2 * kPi) - factor.diagonal().array().log().sum());
+  everywhere(ParameterLayout::log_zeta, log_zeta);
+}
+
+void GaussianBase::transform(const Eigen::VectorXd& z, double* x) const {
+  Eigen::Map<Eigen::VectorXd> out(x, dim());
+  if (dense)
+    out = mean + factor.triangularView<Eigen::Lower>() * z;
+  else
+    out = mean + factor.diagonal().cwiseProduct(z);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <Eigen/Dense>
+
+#include "host/units.hpp"
+
+namespace lockstep {
+
+/// The normalised Gaussian at which a path begins, and the guess of log Z that is taken out of the target:
+/// fitted before anything is recorded, then frozen.
+struct GaussianBase {
+  Eigen::VectorXd mean;
+  Eigen::MatrixXd factor;  // lower Cholesky factor of the covariance
+  bool dense = false;      // false: the factor is diagonal
+  double log_zeta = 0;
+  double gradients = 0;  // what fitting it cost
+  std::string how;       // for the report
+
+  int dim() const { return int(mean.size()); }
+  /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 256.
+  static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
+                                   double inflation, double log_zeta, std::string how);
+  /// Standard deviations of the axes.
+  std::vector<double> sd() const;
+  /// Writes the base and log zeta into the parameters of every chain.
+  void set(Engine& engine) const;
+  /// One draw: z standard normals in, x out.
+  void transform(const Eigen::VectorXd& z, double* x) const;
+};
+
+}  // namespace lockstep

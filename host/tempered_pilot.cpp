@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/tempered_pilot.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/log_sums.hpp"
+#include "host/schedules.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint32_t kPilotIterations = 0x60000000u;  // the pilot's own range of iteration numbers
+
+class Population {
+ public:
+  Population(const RunContext& context, const GaussianBase& base, const PilotOptions& options)
+      : context_(context), options_(options), per_(options.particles / options.groups) {
+    EngineSpec spec;
+    spec.model.kind = ModelKind::path;
+    spec.model.dense_base = base.dense;
+    spec.precision = context.precision;
+    spec.threads = context.threads;
+    spec.cuda = context.cuda;
+    std::vector<std::uint32_t> units(options.groups);
+    for (int g = 0; g < options.groups; ++g) units[g] = std::uint32_t(g);
+    number_chains(spec, units, per_);
+    engine_ = context.target->engine(spec);
+    base.set(*engine_);
+    set_axis(*engine_, engine_->layout().scale(), base.sd(), base.dim());
+    const int n = engine_->chains();
+    std::vector<double> x(std::size_t(base.dim()) * n), one(base.dim());
+    Eigen::VectorXd z(base.dim());
+    for (int c = 0; c < n; ++c) {
+      draw(c).normals(Purpose::base, base.dim(), [&](int i, double v) { z[i] = v; });
+      base.transform(z, one.data());
+      for (int i = 0; i < base.dim(); ++i) x[std::size_t(i) * n + c] = one[i];
+    }
+    log_weight_.assign(n, 0.0);
+    group_log_z_.assign(options.groups, 0.0);
+    restart_at(x, 0);
+  }
+
+  /// Half way down to the step at which increments reach the rate wanted, or all the way to 1.
+  double next_beta() const {
+    const auto delta = deltas();
+    const auto rate = [&](double step) {
+      std::vector<double> increment(delta.size());
+      for (std::size_t i = 0; i < delta.size(); ++i) increment[i] = -step * delta[i];
+      return increment_rate(log_weight_, increment);
+    };
+    double low = 0, high = 1 - beta_;
+    if (rate(high) <= options_.rate) return 1;
+    for (int k = 0; k < 50; ++k) {
+      const double middle = 0.5 * (low + high);
+      (rate(middle) <= options_.rate ? low : high) = middle;
+    }
+    return std::min(1.0, beta_ + std::max(low, 1e-9));
+  }
+
+  void raise_to(double beta) {
+    const auto delta = deltas();
+    const int n = engine_->chains();
+    std::vector<int> from(n);
+    bool any = false;
+    for (int g = 0; g < options_.groups; ++g) {
+      LogSum before, after;
+      for (int c = g * per_; c < (g + 1) * per_; ++c) {
+        before.add(log_weight_[c]);
+        log_weight_[c] -= (beta - beta_) * delta[c];
+        after.add(log_weight_[c]);
+      }
+      group_log_z_[g] += after.log() - before.log();
+      double square = 0;
+      for (int c = g * per_; c < (g + 1) * per_; ++c) {
+        log_weight_[c] -= after.log();
+        square += std::exp(2 * log_weight_[c]);
+      }
+      for (int p = 0; p < per_; ++p) from[g * per_ + p] = g * per_ + p;
+      if (1 / square >= 0.5 * per_) continue;
+      any = true;
+      const auto kept = resample(g, per_);
+      for (int p = 0; p < per_; ++p) {
+        from[g * per_ + p] = kept[p];
+      }
+      for (int p = 0; p < per_; ++p) log_weight_[g * per_ + p] = -std::log(double(per_));
+    }
+    if (any) {
+      const auto old = engine_->position();
+      auto x = old;
+      for (int i = 0; i < engine_->dim(); ++i)
+        for (int c = 0; c < n; ++c) x[std::size_t(i) * n + c] = old[std::size_t(i) * n + from[c]];
+      restart_at(x, beta);
+    } else {
+      engine_->set_beta(std::vector<double>(n, beta));
+    }
+    beta_ = beta;
+  }
+
+  void move() {
+    set_per_unit(*engine_, ParameterLayout::step_size, {step_});
+    LaunchSpec spec;
+    spec.key = context_.key;
+    spec.begin = iteration_;
+    spec.end = ++iteration_;
+    spec.num_leapfrog = options_.num_leapfrog;
+    engine_->advance(spec);
+    const auto stats = engine_->take_stats();
+    const int n = engine_->chains();
+    // By weight: particles that no longer count must not hold the steps of the others.
+    double a = 0, total = 0;
+    for (int c = 0; c < n; ++c) {
+      const double w = std::exp(log_weight_[c]);
+      a += w * stats[std::size_t(stat_acceptance) * n + c];
+      total += w;
+      gradients_ += stats[std::size_t(stat_gradients) * n + c];
+    }
+    acceptance_ = a / total;
+    step_ = std::clamp(step_ * std::exp(1.5 * (acceptance_ - options_.target_acceptance)), 1e-6, 2.0);
+  }
+
+  /// `count` particles of a group by weight (systematic resampling), as chain numbers.
+  std::vector<int> resample(int group, int count) const {
+    std::vector<int> out(count);
+    const double offset = draw(group * per_).uniform(Purpose::resample);
+    double cumulative = std::exp(log_weight_[group * per_]), total = 0;
+    for (int p = 0; p < per_; ++p) total += std::exp(log_weight_[group * per_ + p]);
+    int from = 0;
+    for (int p = 0; p < count; ++p) {
+      while (from + 1 < per_ && cumulative < (p + offset) / count * total)
+        cumulative += std::exp(log_weight_[group * per_ + ++from]);
+      out[p] = group * per_ + from;
+    }
+    return out;
+  }
+
+  std::vector<double> position() const { return engine_->position(); }
+  const std::vector<double>& log_weight() const { return log_weight_; }
+  const std::vector<double>& group_log_z() const { return group_log_z_; }
+  double beta() const { return beta_; }
+  double step() const { return step_; }
+  double acceptance() const { return acceptance_; }
+  double gradients() const { return gradients_; }
+  int dim() const { return engine_->dim(); }
+
+ private:
+  Draw<double> draw(int chain) const {
+    return {context_.key, iteration_, std::uint32_t(chain % per_), std::uint32_t(chain / per_)};
+  }
+  std::vector<double> deltas() const {
+    const auto cache = engine_->cache();
+    const int n = engine_->chains();
+    std::vector<double> delta(cache.begin() + n, cache.begin() + 2 * n);
+    for (double& v : delta)
+      if (!std::isfinite(v)) v = 1e300;  // where the target is zero or broken: no weight
+    return delta;
+  }
+  void restart_at(const std::vector<double>& x, double beta) {
+    const int n = engine_->chains();
+    set_per_unit(*engine_, ParameterLayout::beta, {beta});
+    engine_->set_position(x);
+    engine_->initialize();
+    gradients_ += n;
+  }
+
+  const RunContext& context_;
+  const PilotOptions& options_;
+  int per_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<double> log_weight_, group_log_z_;
+  double beta_ = 0, step_ = 0.3, acceptance_ = 0, gradients_ = 0;
+  std::uint32_t iteration_ = kPilotIterations;
+};
+
+}  // namespace
+
+Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
+  Population people(context, base, options);
+  Pilot out;
+  const int seeds_per = options.seeds / options.groups, d = base.dim();
+  std::vector<std::vector<float>> snapshot;  // [level]: [row][seed], one candidate for every seed
+  const auto snap = [&] {
+    const auto x = people.position();
+    const int n = options.particles;
+    std::vector<float> s(std::size_t(d) * options.seeds);
+    for (int g = 0; g < options.groups; ++g) {
+      const auto kept = people.resample(g, seeds_per);
+      for (int p = 0; p < seeds_per; ++p)
+        for (int i = 0; i < d; ++i)
+          s[std::size_t(i) * options.seeds + g * seeds_per + p] = float(x[std::size_t(i) * n + kept[p]]);
+    }
+    snapshot.push_back(std::move(s));
+  };
+  const auto level = [&] {
+    for (int m = 0; m < options.moves; ++m) people.move();
+    out.ladder.push_back(people.beta());
+    out.step_size.push_back(people.step());
+    LogSum z;
+    for (double v : people.group_log_z()) z.add(v);
+    out.log_z.push_back(z.log() - std::log(double(options.groups)));
+    snap();
+  };
+  for (int m = 0; m < 4; ++m) people.move();  // settles the step size at the base
+  level();
+  while (people.beta() < 1 && int(out.ladder.size()) < options.most_levels) {
+    const double next = int(out.ladder.size()) + 1 == options.most_levels ? 1 : people.next_beta();
+    people.raise_to(next);
+    level();
+    context.progress("pilot", people.beta());
+  }
+  const int levels = int(out.ladder.size());
+  out.barrier = (levels - 1) * options.rate / std::sqrt(kPi);
+  out.group_log_z = people.group_log_z();
+  out.last = people.position();
+  double sum = 0, square = 0;
+  for (double w : people.log_weight()) {
+    out.last_weight.push_back(std::exp(w));
+    sum += out.last_weight.back();
+    square += out.last_weight.back() * out.last_weight.back();
+  }
+  out.weight_ess = sum * sum / square;
+  out.acceptance = people.acceptance();
+  out.gradients = people.gradients();
+  // Step sizes wander with the noise of acceptance: smoothed over neighbouring levels.
+  const auto raw = out.step_size;
+  for (int k = 0; k < levels; ++k) {
+    double s = 0, n = 0;
+    for (int j = std::max(0, k - 2); j <= std::min(levels - 1, k + 2); ++j, ++n) s += std::log(raw[j]);
+    out.step_size[k] = std::exp(s / n);
+  }
+
+  out.level.resize(options.seeds);
+  out.position.resize(std::size_t(d) * options.seeds);
+  for (int c = 0; c < options.seeds; ++c) {
+    const Draw<double> draw{context.key, kPilotIterations, std::uint32_t(c), 0};
+    const int k = std::min(levels - 1, int(draw.uniform(Purpose::seed_level) * levels));
+    out.level[c] = k;
+    for (int i = 0; i < d; ++i)
+      out.position[std::size_t(i) * options.seeds + c] = snapshot[k][std::size_t(i) * options.seeds + c];
+  }
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/tempered_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "host/interrupt.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+namespace {
+
+/// The two estimators of log Z over one stretch of the run.
+struct Estimators {
+  SteppingStones stones;
+  SimulatedTemperingEvidence levels;
+  ContinuousTemperingEvidence continuous;
+  void add(int group, double beta, double delta, Tempering tempering) {
+    stones.add(group, beta, delta);
+    if (tempering == Tempering::levels)
+      levels.add(group, delta);
+    else
+      continuous.add(group, delta);
+  }
+  void merge(const Estimators& other) {
+    stones.merge(other.stones);
+    levels.merge(other.levels);
+    continuous.merge(other.continuous);
+  }
+};
+
+}  // namespace
+
+WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums) {
+  const int groups = int(sums.size());
+  std::vector<double> total(layout.rows(), 0.0);
+  for (const auto& s : sums)
+    for (int r = 0; r < layout.rows(); ++r) total[r] += s[r];
+  WeightedMoments m;
+  const double weight = total[MomentLayout::count];
+  m.weight_ess = weight * weight / total[MomentLayout::weight_square];
+  const auto fill = [&](int first, int count, std::vector<double>& value, std::vector<double>& se) {
+    for (int i = 0; i < count; ++i) {
+      value.push_back(total[first + i] / weight);
+      Jackknife j{value.back(), {}};
+      for (const auto& s : sums)
+        j.left_out.push_back((total[first + i] - s[first + i]) / (weight - s[MomentLayout::count]));
+      se.push_back(groups > 1 ? j.se() : NAN);
+    }
+  };
+  fill(layout.mean(), layout.dim, m.mean, m.mean_se);
+  fill(layout.second(), layout.dim, m.second, m.second_se);
+  fill(layout.quantity(), layout.quantities, m.quantity, m.quantity_se);
+  if (layout.covariance) {
+    const int d = layout.dim;
+    m.covariance.resize(std::size_t(d) * d);
+    for (int i = 0; i < d; ++i)
+      for (int j = 0; j <= i; ++j) {
+        const double cross = i == j ? m.second[i] : total[layout.cross() + i * (i - 1) / 2 + j] / weight;
+        m.covariance[i * d + j] = m.covariance[j * d + i] = cross - m.mean[i] * m.mean[j];
+      }
+  }
+  return m;
+}
+
+TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                            const TemperedOptions& options) {
+  const auto clock = std::chrono::steady_clock::now();
+  const int n = options.chains, groups = options.groups, per = n / groups, levels = int(pilot.ladder.size());
+  // A trace of at most 64 MiB.
+  const int chunk = std::clamp(int(4.0e6 / n), 1, 32);
+  EngineSpec spec;
+  spec.model.kind = ModelKind::path;
+  spec.model.dense_base = base.dense;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  spec.covariance = options.covariance;
+  spec.trace = chunk;
+  std::vector<std::uint32_t> units(groups);
+  for (int g = 0; g < groups; ++g) units[g] = std::uint32_t(g);
+  number_chains(spec, units, per);
+  auto engine = context.target->engine(spec);
+  base.set(*engine);
+  set_axis(*engine, engine->layout().scale(), base.sd(), base.dim());
+  std::vector<double> log_weight(levels), beta(n), step(n);
+  for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
+  const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
+  // Continuous beta has one step size: that of the level where steps are shortest.
+  const double shortest = *std::min_element(pilot.step_size.begin(), pilot.step_size.end());
+  for (int c = 0; c < n; ++c) {
+    beta[c] = ladder[pilot.level[c]];
+    step[c] = options.tempering == Tempering::gibbs ? shortest : pilot.step_size[pilot.level[c]];
+  }
+  engine->set_parameters(ParameterLayout::beta, beta);
+  engine->set_parameters(ParameterLayout::step_size, step);
+  engine->set_position(pilot.position);
+  engine->initialize();
+
+  TemperedResult out;
+  out.gradients = n;
+  const double per_iteration = double(n) * options.num_leapfrog;
+  const auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
+  out.discarded = std::int64_t(options.discard * double(total)) / chunk * chunk;
+  const auto fresh = [&] {
+    return Estimators{SteppingStones(ladder, groups), SimulatedTemperingEvidence(ladder, log_weight, groups),
+                      ContinuousTemperingEvidence(groups)};
+  };
+  Estimators all = fresh(), half = fresh();  // half: of the iterations since the number doubled last
+  std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
+  std::vector<double> stats(kStatRows, 0.0);
+  const auto value = [&](const Estimators& e) { return e.stones.value(base.log_zeta); };
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = options.num_leapfrog;
+  launch.tempering = options.tempering;
+  const std::int64_t middle = out.discarded + (total - out.discarded) / 2;
+  Jackknife first_half{NAN, {}};
+  std::int64_t t = 0;
+  while (t < total) {
+    const std::int64_t boundary = t < out.discarded ? out.discarded : t < middle ? middle : total;
+    const std::int64_t next = std::min({t + chunk, boundary, total});
+    launch.begin = std::uint32_t(t);
+    launch.end = std::uint32_t(next);
+    launch.record = t >= out.discarded;
+    engine->advance(launch);
+    const auto s = engine->take_stats();
+    for (int r = 0; r < kStatRows; ++r)
+      for (int c = 0; c < n; ++c) stats[r] += s[std::size_t(r) * n + c];
+    if (launch.record) {
+      const auto trace = engine->trace();
+      const std::size_t padded = engine->padded_chains();
+#pragma omp parallel for num_threads(context.threads) schedule(static, 1)
+      for (int g = 0; g < groups;
+           ++g)  // a group's sums are one thread's: the same bits for any number of them
+        for (std::int64_t i = 0; i < next - t; ++i)
+          for (int c = g * per; c < (g + 1) * per; ++c)
+            half.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c], options.tempering);
+      const auto m = engine->take_moments();
+      for (std::size_t r = 0; r < sums[0].size(); ++r)
+        for (int c = 0; c < n; ++c) sums[c / per][r] += m[r * n + c];
+    }
+    t = next;
+    if (t == middle) {
+      first_half = value(half);
+      all = half;
+      half = fresh();
+    }
+    context.progress("sampling", double(t) / double(total));
+    out.interrupted = t < total && interrupted();
+    if (out.interrupted) break;
+    if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0) {
+      Estimators so_far = all;
+      so_far.merge(half);
+      if (value(so_far).se() < 0.7 * options.se) break;  // room for the check against the other estimator
+    }
+  }
+  out.iterations = t;
+  if (t > middle) {
+    const Jackknife second_half = value(half);
+    all.merge(half);
+    out.drift = split_half_drift(first_half, second_half);
+  } else {
+    all = half;
+    out.drift = {NAN, NAN};
+  }
+  out.stepping = value(all).value();
+  out.rao_blackwell = (options.tempering == Tempering::levels ? all.levels.value(base.log_zeta)
+                                                              : all.continuous.value(base.log_zeta))
+                          .value();
+  out.moments = weighted_moments(engine->moment_layout(), sums);
+  out.acceptance = stats[stat_acceptance] / (double(n) * double(t));
+  out.divergences = stats[stat_divergences];
+  out.gradients += stats[stat_gradients];
+  out.round_trips = stats[stat_round_trips];
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+  return out;
+}
+
+}  // namespace lockstep

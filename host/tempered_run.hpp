@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/log_z_estimators.hpp"
+#include "host/tempered_pilot.hpp"
+
+namespace lockstep {
+
+struct TemperedOptions {
+  Tempering tempering = Tempering::levels;
+  int groups = 8, chains = 1024, num_leapfrog = 5;
+  double gradients = 0;  // budget, discarded share included
+  double discard = 0.2;  // share of the iterations that is not recorded
+  double se = 0;         // stop when the standard error of log Z is below; 0: at the budget
+  bool covariance = false;
+};
+
+/// Weighted moments of a run at beta = 1, with standard errors over groups.
+struct WeightedMoments {
+  std::vector<double> mean, mean_se, second, second_se, covariance, quantity, quantity_se;
+  double weight_ess = 0;  // (sum w)^2 / sum w^2 over all draws: an upper bound, for draws are correlated
+};
+
+struct TemperedResult {
+  LogZ stepping, rao_blackwell, drift;  // drift: second half less first half
+  WeightedMoments moments;
+  double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
+  std::int64_t iterations = 0, discarded = 0;  // per chain
+  bool interrupted = false;
+};
+
+/// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), or continuous tempering
+/// with beta drawn from its conditional (Tempering::gibbs), from the pilot's seeds. Standard errors by the
+/// jackknife over groups, whose pilots and chains are independent of each other.
+TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                            const TemperedOptions& options);
+
+/// Moments from sums in groups: rows as MomentLayout has them, [group][row].
+WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums);
+
+}  // namespace lockstep

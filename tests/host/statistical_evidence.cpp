@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of `lockstep evidence` against exact normalising constants, with fixed seeds.
+//
+// Sixteen seeds a method and target: the mean error of log Z must lie within 4 of its standard errors, and the
+// rms of z = error / se within what eight groups allow: z is about Student's t with 7 degrees of freedom, whose
+// rms over 16 draws lies in [0.6, 1.9] with probability 0.995.
+#include <gtest/gtest.h>
+
+#include "host/evidence.hpp"
+#include "tests/support/sampler_run.hpp"
+#include "tests/support/statistics.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+constexpr int kSeeds = 16;
+
+struct Case {
+  std::string label, target, method;
+  double gradients;
+  Settings target_settings = Settings::object(), sampler_settings = Settings::object();
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
+
+nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
+  RunOptions r;
+  r.command = "evidence";
+  r.target = c.target;
+  r.target_settings = c.target_settings;
+  r.sampler = c.method;
+  r.sampler_settings = c.sampler_settings;
+  r.gradients = c.gradients;
+  r.chains = 0;
+  r.seed = seed;
+  r.device = "cpu";
+  r.threads = threads;
+  r.quiet = true;
+  bool interrupted = false;
+  return evidence(r, interrupted);
+}
+
+class Evidence : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Evidence, LogZAndItsErrorHold) {
+  RunningMean error;
+  double squares = 0, lower = 0, upper = 0;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const auto s = run(GetParam(), std::uint64_t(seed));
+    const double truth = s["truth"]["log_z"], e = s["log_z"]["estimate"].get<double>() - truth,
+                 se = s["log_z"]["se"];
+    ASSERT_GT(se, 0);
+    EXPECT_LT(se, 0.3);
+    error.add(e);
+    squares += e * e / (se * se) / kSeeds;
+    if (s["log_z"].contains("lower")) lower += (s["log_z"]["lower"].get<double>() - truth) / kSeeds;
+    if (s["log_z"].contains("upper")) upper += (s["log_z"]["upper"].get<double>() - truth) / kSeeds;
+    EXPECT_NEAR(s["cost"]["gradients"], GetParam().gradients, 0.35 * GetParam().gradients);
+  }
+  EXPECT_LT(std::abs(error.z()), 4) << error.mean() << " +- " << error.standard_error();
+  EXPECT_GT(std::sqrt(squares), 0.6);
+  EXPECT_LT(std::sqrt(squares), 1.9);
+  EXPECT_LT(lower, 0.02);   // stochastic bounds, and zero where a method gives none
+  EXPECT_GT(upper, -0.02);
+}
+
+const Settings kUnits = {{"units", 12}};
+INSTANTIATE_TEST_SUITE_P(
+    Methods, Evidence,
+    ::testing::Values(Case{"auto_mixture20b", "mixture20", "auto", 1e6, {{"scenario", "b"}}},
+                      Case{"auto_two_modes", "two_modes", "auto", 1e6, {{"dim", 10}}},
+                      Case{"auto_boltzmann", "boltzmann", "auto", 1e6, kUnits},
+                      Case{"st_banana", "banana", "st", 1e6},
+                      Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
+                      Case{"smc_boltzmann", "boltzmann", "smc", 5e5, kUnits},
+                      Case{"ais_boltzmann", "boltzmann", "ais", 1e6, kUnits, {{"temperatures", 300}}},
+                      Case{"bdmc_boltzmann", "boltzmann", "bdmc", 1e6, kUnits, {{"temperatures", 300}}}),
+    [](const auto& info) { return info.param.label; });
+
+TEST(EvidenceBytes, ThreadsChangeNothing) {
+  for (const char* method : {"auto", "bdmc"}) {
+    const Case c{"", "boltzmann", method, 2e5, kUnits};
+    auto one = run(c, 3, 1), two = run(c, 3, 2);
+    for (auto* s : {&one, &two}) {
+      s->erase("threads");
+      for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) (*s)["cost"].erase(key);
+    }
+    EXPECT_EQ(one, two) << method;
+  }
+}
+
+TEST(EvidenceGates, ChainsThatAreTooShortFail) {
+  const auto s = run({"", "two_modes", "auto", 2e4, {{"dim", 10}}}, 1);
+  EXPECT_EQ(s["verdict"], "fail") << s.dump(1);
+  EXPECT_FALSE(s["warnings"].empty());
+}
+
+TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
+  const auto complaint = [](const Case& c) {
+    try {
+      run(c, 1);
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(complaint({"", "gaussian", "aiss", 1e5}).find("Did you mean ais?"), std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"temperature", 3}}}).find("temperature"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "guess"}}}).find("proposes none"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_sd", -1}}}).find("base_sd"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
