@@ -207,20 +207,19 @@ void set_truth(Built<Boltzmann>& built, const std::shared_ptr<const Relaxation>&
 }  // namespace
 
 TargetInfo BoltzmannTarget::info() {
-  return {
-      .name = "boltzmann",
-      .summary = "Gaussian relaxation of a Boltzmann machine, given or random",
-      .formula =
-          "-x'x / 2 + sum_k log cosh(q_k'x + b_k), Q Q' = W + D, for P(s) ~ exp(s'Ws / 2 + s'b), s = +-1",
-      .settings = {{"units", "units of a random system, 2 to 1024 (default 28; without data)"},
-                   {"seed", "seed of the random system (default 1; without data)"},
-                   {"diagonal",
-                    "D: sdp (least largest eigenvalue of W + D), trivial (a multiple of I), given (by "
-                    "the data; the default where they have it, else sdp)"}},
-      .data =
-          "optional. JSON: W [m][m] symmetric with zero diagonal, b [m], optionally D [m]; or a folder with "
-          "weights.csv, biases.csv and optionally D_sdp.csv",
-      .truth = "up to 32 units exact by enumeration: log Z, mean, covariance, draws; beyond none"};
+  return {.name = "boltzmann",
+          .summary = "Gaussian relaxation of a Boltzmann machine, given or random",
+          .formula =
+              "-x'x / 2 + sum_k log cosh(q_k'x + b_k), Q Q' = W + D, for P(s) ~ exp(s'Ws / 2 + s'b), s = +-1",
+          .settings = {{"units", "units of a random system, 2 to 1024 (default 28; without data)"},
+                       {"seed", "seed of the random system (default 1; without data)"},
+                       {"diagonal",
+                        "D: sdp (least largest eigenvalue of W + D), trivial (a multiple of I), given (by "
+                        "the data; the default where they have it, else sdp)"}},
+          .data =
+              "optional, by name: W [m][m] symmetric with zero diagonal, b [m], optionally D [m]; "
+              "or a folder with weights.csv, biases.csv and optionally D_sdp.csv",
+          .truth = "up to 32 units exact by enumeration: log Z, mean, covariance, draws; beyond none"};
 }
 
 Built<Boltzmann> BoltzmannTarget::build(TargetInput& in) {

@@ -29,15 +29,15 @@ struct RelaxationDiagonal {
 ///   t / mu - log det(W + D) - log det(t I - W - D),   mu falling tenfold,
 /// and a bound by duality that holds whatever the iteration did: for X, Y >= 0 with diag X = diag Y and tr Y
 /// = 1, every t and D that are allowed have t >= tr((Y - X) W). The barrier gives X = mu (W + D)^-1 and Y =
-/// mu (t I - W - D)^-1, which are scaled to fit the conditions exactly. D is shifted last, so that the least
-/// eigenvalue of W + D is zero.
+/// mu (t I - W - D)^-1, which are scaled to fit the conditions exactly. Last, the eigenvalues of W + D that
+/// the optimum has at zero, and the barrier near it, are moved there.
 RelaxationDiagonal smallest_relaxation_diagonal(const Eigen::MatrixXd& w);
 
 /// D = -lambda_min(W) I: the trivial choice, with a largest eigenvalue some 10 % above the smallest.
 Eigen::VectorXd trivial_relaxation_diagonal(const Eigen::MatrixXd& w);
 
-/// Eigenvalues of W + D up to this share of the largest, of either sign, count as zero: those of real files
-/// come out as small as -1e-12, and those found by a barrier are about 1e-9.
+/// Eigenvalues of W + D up to this share of the largest, of either sign, count as zero: those that were
+/// rounded to a file come out as small as -3e-12.
 inline constexpr double kZeroEigenvalue = 1e-8;
 
 /// Q [m][r] with Q Q' = W + D without its zero eigenvalues; r is their rank. `lowest` and `highest` are the

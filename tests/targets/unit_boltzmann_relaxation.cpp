@@ -72,6 +72,20 @@ TEST(Diagonal, NothingNearIsBetterThanTheCertificateAllows) {
   }
 }
 
+TEST(Diagonal, LeavesNoDoubtAboutTheRank) {
+  for (int seed = 1; seed <= 40; ++seed) {  // the barrier alone leaves 4e-8 in one of these
+    const MatrixXd w = random_boltzmann_machine(28, seed).w;
+    const RelaxationDiagonal found = smallest_relaxation_diagonal(w);
+    int zeros = 0;
+    for (double v : eigenvalues(w, found.d)) {
+      EXPECT_TRUE(std::abs(v) < 1e-13 * found.lambda_max || v > 1e-6 * found.lambda_max) << v;
+      zeros += v < 1e-6 * found.lambda_max;
+    }
+    EXPECT_GE(zeros, 1);
+    EXPECT_LE(found.gap, 1e-6);
+  }
+}
+
 TEST(Diagonal, EqualsTheClosedFormOfEqualCouplings) {
   // By symmetry and convexity the best D is a multiple of the identity: J for J > 0, and (m - 1) |J| below.
   for (double j : {1.0, -1.0, 1e-6, -300.0})
@@ -91,7 +105,7 @@ TEST(Factor, GivesBackTheMatrixWithoutItsZeroEigenvalues) {
   EXPECT_LT(f.q.cols(), 27) << "the best D leaves several zero eigenvalues";
   MatrixXd a = machine.w;
   a.diagonal() += found.d;
-  EXPECT_LT((f.q * f.q.transpose() - a).cwiseAbs().maxCoeff(), 2 * kZeroEigenvalue * f.highest);
+  EXPECT_LT((f.q * f.q.transpose() - a).cwiseAbs().maxCoeff(), 1e-12);
   EXPECT_LT(factor_relaxation(machine.w, found.d - VectorXd::Constant(28, 0.1)).lowest, -0.09);
 }
 
@@ -199,7 +213,9 @@ TEST(MeanFieldTest, SolutionsAreDistinctMinimaOfTheFreeEnergy) {
     }
   }
   EXPECT_NEAR(field.weights().sum(), 1, 1e-12);
-  EXPECT_NEAR(field.log_sum(), std::log((-field.free_energy.array()).exp().sum()), 1e-10);
+  double sum = 0;
+  for (double f : field.free_energy) sum += std::exp(-f);
+  EXPECT_NEAR(field.log_sum(), std::log(sum), 1e-10);
 }
 
 TEST(MeanFieldTest, MoreStartsFindTheSameSolutionsFirst) {
