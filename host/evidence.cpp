@@ -188,10 +188,11 @@ Json log_z_json(const Found& f) {
 
 }  // namespace
 
-Json evidence(const RunOptions& asked, bool& was_interrupted) {
+Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string& label,
+              const std::filesystem::path& folder) {
   const auto start = std::chrono::steady_clock::now();
   RunOptions run = asked;
-  const auto target = build_target(run);
+  const auto target = build_target(run, folder);
   const int d = target->dim();
   const EvidenceConfig c = evidence_config(run, d);
   run.chains = c.chains;  // for run.toml
@@ -200,7 +201,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted) {
         fmt::format("method bdmc needs exact draws of the target ({} has none). Use --method auto or "
                     "ais",
                     run.target));
-  RunContext context = make_context(run, *target, "");
+  RunContext context = make_context(run, *target, label);
   context.progress = interruptible(progress_printer(run.quiet, run.target));
   ModelSpec model;
   model.kind = ModelKind::path;
@@ -258,16 +259,11 @@ Json evidence(const RunOptions& asked, bool& was_interrupted) {
   }
   s["log_z"] = log_z_json(f);
   s["truth"] = truth_json(*target);
-  Json diagnostics = {{"acceptance", f.acceptance},
-                      {"step_size", pilot.step_size.back()},
-                      {"num_leapfrog", c.num_leapfrog},
-                      {"divergences", std::int64_t(f.divergences)},
-                      {"weight_ess", f.moments.weight_ess},
-                      {"base", base.how},
-                      {"base_log_zeta", base.log_zeta},
-                      {"barrier", pilot.barrier},
-                      {"pilot_particles", c.particles},
-                      {"schedule", pilot.ladder}};
+  Json diagnostics = {{"acceptance", f.acceptance},         {"step_size", pilot.step_size.back()},
+                      {"num_leapfrog", c.num_leapfrog},     {"divergences", std::int64_t(f.divergences)},
+                      {"weight_ess", f.moments.weight_ess}, {"base", base.how},
+                      {"base_log_zeta", base.log_zeta},     {"barrier", pilot.barrier},
+                      {"pilot_particles", c.particles},     {"schedule", pilot.ladder}};
   diagnostics.update(f.diagnostics);
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));

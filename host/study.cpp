@@ -10,6 +10,7 @@
 
 #include "host/config.hpp"
 #include "host/errors.hpp"
+#include "host/evidence_config.hpp"
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
 #include "host/run_context.hpp"
@@ -38,7 +39,10 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
   try {
     Prepared p;
     p.target = build_target(s.run, folder);
-    p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
+    if (s.run.command == "evidence")
+      evidence_config(s.run, p.target->dim());
+    else
+      p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
     read_starts(s.run.init, p.target->dim());
     return p;
   } catch (const UserError& e) {
@@ -48,7 +52,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
 
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
-  std::set<std::string> known = {"log_z", "mode_switches"};
+  std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "mode_switches"};
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
     for (int i = 0; i < p.target->dim(); ++i) {
@@ -90,6 +94,12 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
   add("mode_switches", e.switches, NAN, NAN);
 }
 
+std::string verdict_of(const std::map<std::string, int>& failures, int replicates) {
+  std::string verdict = failures.empty() ? "pass" : "fail:";
+  for (const auto& [gate, count] : failures) verdict += fmt::format(" {} {}/{}", gate, count, replicates);
+  return verdict;
+}
+
 /// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting
 /// is rerun.
 std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates,
@@ -126,15 +136,63 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, p.target->dim())) ++failures[gate];
   }
-  part.verdict = failures.empty() ? "pass" : "fail:";
-  for (const auto& [gate, count] : failures)
-    part.verdict += fmt::format(" {} {}/{}", gate, count, replicates);
+  part.verdict = verdict_of(failures, replicates);
   part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
   if (!command.quiet)
     fmt::print(stderr,
                "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
                s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
                gradients / r.sampling_seconds, part.verdict);
+  return part;
+}
+
+/// One setting of evidence: its replicates one after another, each with its own base, pilot and chains.
+std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepared& p, int replicates,
+                                              const StudyArgs& command, const std::filesystem::path& folder) {
+  const auto show = progress_printer(command.quiet, s.label);
+  StudyPart part;
+  part.fingerprint = fingerprint(s, replicates, *p.target);
+  double seconds = 0, gradients = 0;
+  std::map<std::string, int> failures;
+  for (int r = 0; r < replicates; ++r) {
+    RunOptions run = s.run;
+    run.threads = command.threads;
+    run.device = command.device;
+    run.quiet = true;
+    bool stopped = false;
+    nlohmann::ordered_json j;
+    try {
+      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), folder);
+    } catch (const Interrupted&) {
+      return std::nullopt;
+    }
+    if (stopped) return std::nullopt;
+    const auto& truth = p.target->truth();
+    const double cost = j["cost"]["gradients"];
+    const auto add = [&](const std::string& quantity, double estimate, double se, double known) {
+      part.rows.push_back({s.label, r, quantity, estimate, se, known, cost});
+    };
+    const auto& e = j["estimates"];
+    const auto at = [&](const char* key, int i) { return e.contains(key) ? e[key][i].get<double>() : NAN; };
+    for (int i = 0; i < p.target->dim(); ++i)
+      add(fmt::format("mean[{}]", i), at("mean", i), at("mean_se", i), truth.mean[i]);
+    for (int i = 0; i < p.target->dim(); ++i)
+      add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
+          truth.second_moment(i));
+    const auto& z = j["log_z"];
+    add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
+    for (const char* bound : {"lower", "upper"})
+      if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, truth.log_z);
+    for (const auto& gate : j["failed_gates"]) ++failures[gate];
+    seconds += j["cost"]["wall_s"].get<double>();
+    gradients += cost;
+    show("evidence", double(r + 1) / replicates);
+  }
+  part.verdict = verdict_of(failures, replicates);
+  part.timing = {s.label, seconds, gradients / seconds};
+  if (!command.quiet)
+    fmt::print(stderr, "{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n", s.label,
+               seconds, gradients / replicates, gradients / seconds, part.verdict);
   return part;
 }
 
@@ -171,7 +229,9 @@ bool run_study(const StudyArgs& command) {
         std::find(command.only.begin(), command.only.end(), s.label) == command.only.end())
       continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
-    const auto part = run_setting(s, prepared[k], study.replicates, command);
+    const auto part = s.run.command == "evidence"
+                          ? run_evidence_setting(s, prepared[k], study.replicates, command, folder)
+                          : run_setting(s, prepared[k], study.replicates, command);
     if (part) write_part(command.out, int(k), *part);
     stopped = !part;
   }

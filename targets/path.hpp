@@ -45,8 +45,8 @@ struct Path {
       const L delta = b - (l - par[ParameterLayout::log_zeta]);
       cache.set(0, nfma(par[ParameterLayout::beta], delta, b));
       cache.set(1, delta);
-      cache.set(2, L(0));
-      cache.set(3, L(0));
+      cache.set(2, L(1));
+      cache.set(3, L(1));
     } else {
       cache.set(0, l);
       cache.set(1, L(0));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `lockstep evidence` against exact normalising constants, with fixed seeds.
 //
-// Sixteen seeds a method and target: the mean error of log Z must lie within 4 of its standard errors, and the
-// rms of z = error / se within what eight groups allow: z is about Student's t with 7 degrees of freedom, whose
-// rms over 16 draws lies in [0.6, 1.9] with probability 0.995.
+// Sixteen seeds a method and target: the mean error of log Z must lie within 4 of its standard errors, and
+// the rms of z = error / se within what eight groups allow: z is about Student's t with 7 degrees of freedom,
+// whose rms over 16 draws lies in [0.6, 1.9] with probability 0.995.
 #include <gtest/gtest.h>
 
 #include "host/evidence.hpp"
@@ -60,7 +60,7 @@ TEST_P(Evidence, LogZAndItsErrorHold) {
   EXPECT_LT(std::abs(error.z()), 4) << error.mean() << " +- " << error.standard_error();
   EXPECT_GT(std::sqrt(squares), 0.6);
   EXPECT_LT(std::sqrt(squares), 1.9);
-  EXPECT_LT(lower, 0.02);   // stochastic bounds, and zero where a method gives none
+  EXPECT_LT(lower, 0.02);  // stochastic bounds, and zero where a method gives none
   EXPECT_GT(upper, -0.02);
 }
 
@@ -109,7 +109,8 @@ TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "guess"}}}).find("proposes none"),
             std::string::npos);
-  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_sd", -1}}}).find("base_sd"), std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_sd", -1}}}).find("base_sd"),
+            std::string::npos);
 }
 
 }  // namespace

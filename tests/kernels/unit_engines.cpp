@@ -29,6 +29,9 @@ std::vector<Named> cases() {
   add("steps", [](BatchCase& c) { c.num_leapfrog = 4; });
   add("dense",
       [](BatchCase& c) { c.model.kind = ModelKind::path, c.model.dense_metric = c.model.dense_base = true; });
+  for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
+                                 std::pair{"anneal", Tempering::anneal}})
+    add(name, [t = tempering](BatchCase& c) { c.model.kind = ModelKind::path, c.tempering = t; });
   add("random walk", [](BatchCase& c) { c.transition = TransitionKind::random_walk; });
   return all;
 }

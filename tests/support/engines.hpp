@@ -22,6 +22,7 @@ struct BatchCase {
   bool covariance = true, chees = false;
   double step_size = 0.3, trajectory_time = 1.1;
   StreamKey key{123, 456};
+  Tempering tempering = Tempering::fixed;  // on a path
 };
 
 /// How the work is divided: no bit of a result may depend on it.
@@ -104,6 +105,15 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
   std::vector<double> start(std::size_t(engine->rows()) * chains);
   for (int r = 0; r < engine->rows(); ++r)
     for (int i = 0; i < chains; ++i) start[std::size_t(r) * chains + i] = 2 * hashed(first + i, 200 + r) - 1;
+  if (c.tempering != Tempering::fixed) {
+    std::vector<double> ladder, weight, step;
+    for (std::uint32_t k = 0; k <= c.iterations; ++k) {
+      ladder.push_back(double(k) / c.iterations);
+      weight.push_back(0.3 * hashed(k, 500));
+      step.push_back(c.step_size * (1 + hashed(k, 501)));
+    }
+    engine->set_ladder(ladder, weight, step);
+  }
   engine->set_position(start);
   engine->initialize();
 
@@ -121,6 +131,8 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
     launch.record = true;
     launch.chees = c.chees;
     launch.thin = c.thin;
+    launch.tempering = c.tempering;
+    launch.first_level = int(begin) + 1;
     engine->advance(launch);
     const auto draws = engine->draws();
     for (std::uint32_t k = 0; k < (end - begin + c.thin - 1) / c.thin; ++k)

@@ -63,6 +63,11 @@ std::vector<Named> all_cases() {
   Named dense = named("two_modes_dense", "two_modes", ModelKind::path);
   dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
   cases.push_back(dense);
+  for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
+                                 std::pair{"anneal", Tempering::anneal}}) {
+    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.back().batch.tempering = tempering;
+  }
   Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
   walk.batch.transition = TransitionKind::random_walk;
   cases.push_back(walk);
