@@ -220,13 +220,27 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   p.num_leapfrog = c.method == "ais" || c.method == "bdmc" ? 5 : c.num_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
+  double trial_gradients = 0;
+  if (c.method ==
+      "smc") {  // the whole budget is the pilot's: a small one first says how many levels there are
+    PilotOptions small = p;
+    small.particles = small.seeds = 32 * c.groups;
+    const Pilot trial = run_pilot(context, base, small);
+    trial_gradients = trial.gradients;
+    const double each = double(trial.ladder.size() + 3) * p.num_leapfrog * c.groups;
+    p.particles =
+        c.groups * int(std::clamp((c.gradients - base.gradients - trial_gradients) / each, 4.0, 1e6));
+  }
   const Pilot pilot = run_pilot(context, base, p);
   const bool covariance = d <= 64;
   Found f = c.method == "smc"                         ? sequential(context, pilot, base, c, covariance)
             : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, c, covariance)
                                                       : tempered(context, base, pilot, c, run, covariance);
   was_interrupted = f.interrupted;
-  const double gradients = f.gradients + base.gradients + pilot.gradients;
+  const double gradients = f.gradients + base.gradients + pilot.gradients + trial_gradients;
+  if (gradients > 1.2 * c.gradients)
+    f.warnings.push_back(
+        fmt::format("base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
   if (!(f.divergences < 1e-4 * std::max(1.0, f.iterations * c.chains))) f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate)) f.failed.push_back("log_z");
@@ -263,7 +277,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
                       {"num_leapfrog", c.num_leapfrog},     {"divergences", std::int64_t(f.divergences)},
                       {"weight_ess", f.moments.weight_ess}, {"base", base.how},
                       {"base_log_zeta", base.log_zeta},     {"barrier", pilot.barrier},
-                      {"pilot_particles", c.particles},     {"schedule", pilot.ladder}};
+                      {"pilot_particles", p.particles},     {"schedule", pilot.ladder}};
   diagnostics.update(f.diagnostics);
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));

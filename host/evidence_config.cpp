@@ -24,7 +24,7 @@ const Lines& base_settings() {
       {"base_sd", "its standard deviations (default 1)"},
       {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},
       {"base_starts", "starts of the target's own guess (default 2000)"},
-      {"scout_particles", "particles of the scout (default 2048)"}};
+      {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;
 }
 Lines with(Lines lines) {
@@ -89,6 +89,9 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
     throw UserError("there is no method " + c.method + " (evidence needs one it knows). " +
                     near_or_known(c.method, names, "methods") + " See: lockstep samplers");
   SettingsReader s(run.sampler_settings, "method " + c.method);
+  // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
+  c.gradients = run.gradients > 0 ? run.gradients : 1e8;
+  const double planned = run.se > 0 ? std::min(c.gradients, 1e7) : c.gradients;
   const bool anneals = c.method == "ais" || c.method == "bdmc";
   c.groups = int(s.integer("groups", 8, 2, 64));
   c.base = s.one_of("base", s.has("base_sd") ? "given" : "auto", {"auto", "guess", "scout", "given"});
@@ -100,7 +103,9 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
   }
   c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
   c.base_starts = int(s.integer("base_starts", 2000, 1, 1 << 20));
-  c.scout_particles = int(s.integer("scout_particles", 2048, 64, 1 << 20));
+  // A particle costs some 150 gradients on its way: the scout may spend a fifth.
+  c.scout_particles = int(s.integer(
+      "scout_particles", std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0)), 64, 1 << 20));
   c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : 5, 1, 1000));
   c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
@@ -114,9 +119,6 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
   s.finish();
   c.effective = s.effective();
 
-  // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
-  c.gradients = run.gradients > 0 ? run.gradients : 1e8;
-  const double planned = run.se > 0 ? std::min(c.gradients, 1e7) : c.gradients;
   const auto whole_groups = [&](double n) {
     return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
   };

@@ -20,6 +20,7 @@ struct Case {
   std::string label, target, method;
   double gradients;
   Settings target_settings = Settings::object(), sampler_settings = Settings::object();
+  int chains = 0;  // by the budget
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
 
@@ -31,7 +32,7 @@ nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
   r.sampler = c.method;
   r.sampler_settings = c.sampler_settings;
   r.gradients = c.gradients;
-  r.chains = 0;
+  r.chains = c.chains;
   r.seed = seed;
   r.device = "cpu";
   r.threads = threads;
@@ -90,8 +91,9 @@ TEST(EvidenceBytes, ThreadsChangeNothing) {
 }
 
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {
-  const auto s = run({"", "two_modes", "auto", 2e4, {{"dim", 10}}}, 1);
-  EXPECT_EQ(s["verdict"], "fail") << s.dump(1);
+  const auto s = run({"", "boltzmann", "auto", 3e5, {{"units", 24}}, {}, 2048}, 1);
+  EXPECT_EQ(s["verdict"], "fail");
+  EXPECT_EQ(s["failed_gates"][0], "round_trips") << s["failed_gates"];
   EXPECT_FALSE(s["warnings"].empty());
 }
 
