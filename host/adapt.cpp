@@ -237,7 +237,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
         set_frozen(*engine, config, f);
       }
     }
-    if (t % 16 == 0) context.progress("warm-up", double(t) / iterations);
+    context.progress("warm-up", double(t) / iterations);
   }
   if (config.adapt) tuner.freeze();
 

@@ -27,7 +27,12 @@ std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, c
                             std::size_t unit, int samples, int chains, double budget) {
   double spent = 0;
   std::int64_t t = 0;
-  while (spent < budget && t < (std::int64_t(1) << 30)) {
+  while (spent < budget) {
+    if (t >= (std::int64_t(1) << 30))
+      throw UserError(
+          "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
+          "Give fewer, or more --chains");
+    if (t % 65536 == 0) context.progress("warm-up", 1);  // answers Ctrl-C
     spent += chains *
              (context.precision == Precision::full
                   ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples)

@@ -125,12 +125,13 @@ Estimates estimate(const UnitMoments& m) {
   const double count = double(m.iterations) * m.chains;
   e.weight_ess = count / row_estimate(m, MomentLayout::weight_square).mean;
   e.beta_mean = row_estimate(m, MomentLayout::beta_mean).mean;
-  e.nested = m.iterations < 500;
+  e.nested = m.iterations < 500 && m.chains > 1;
   e.rhat_max = 0;
   e.ess_min = INFINITY;
   for (int i = 0; i < l.dim; ++i) {
-    const double r = e.nested ? nested_rhat_of(m, i) : split_rhat_of(m, i);
-    if (!(r <= e.rhat_max)) e.rhat_max = r;  // a NaN stays
+    double r = e.nested ? nested_rhat_of(m, i) : split_rhat_of(m, i);
+    if (m.chains == 1) r = split_rhat_of(m, i);  // no superchains: against itself
+    if (!(r <= e.rhat_max)) e.rhat_max = r;      // a NaN stays
     e.ess_min = std::min(e.ess_min, e.variance(i) / (e.mean_se[i] * e.mean_se[i]));
   }
   e.acceptance = m.stats[stat_acceptance] / count;

@@ -14,9 +14,9 @@ struct MethodInfo {
 /// The methods of `lockstep evidence`.
 const std::vector<MethodInfo>& method_registry();
 
-/// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError,
-/// and Interrupted when there is nothing to keep. A study gives each replicate a label, and with it random
-/// numbers, of its own, and the folder beside which data are looked for.
+/// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws
+/// UserError, and Interrupted when there is nothing to keep. A study gives each replicate a label, and with
+/// it random numbers, of its own, and the folder beside which data are looked for.
 nlohmann::ordered_json evidence(const RunOptions& run, bool& interrupted, const std::string& label = "",
                                 const std::filesystem::path& folder = {});
 

@@ -90,8 +90,11 @@ void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, b
   for (std::size_t u = 0; u < last_.size(); ++u) {
     if (last_[u] < end || !(reset || last_[u] == end)) continue;  // read when it ended; or goes on
     batches_[u].add(moments, int(u) * chains_, total, end - begin);
-    for (int r = 0; r < kStatRows; ++r)
+    for (int r = 0; r < kStatRows; ++r) {
+      // Far proposals of a random walk are no failure of an integrator.
+      if (r == stat_divergences && config_.transition == TransitionKind::random_walk) continue;
       for (int c = 0; c < chains_; ++c) stats_[u][r] += stats[std::size_t(r) * total + u * chains_ + c];
+    }
   }
 }
 

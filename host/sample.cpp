@@ -102,7 +102,7 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfi
     for (const auto& one : diagnose_all(x, run.chains, r.draws.draws, dim)) {
       bulk = std::min(bulk, one.ess_bulk);
       tail = std::min(tail, one.ess_tail);
-      rhat = std::max(rhat, one.rhat);
+      if (!(one.rhat <= rhat)) rhat = one.rhat;  // a NaN stays
     }
     if (run.chains > 1) d["rhat_max"] = rhat;
     d["ess_bulk_min"] = bulk;
@@ -120,8 +120,8 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfi
 std::vector<std::string> failed_gates(const Estimates& e, int dim) {
   std::vector<std::string> failed;
   if (!(e.rhat_max <= 1.05)) failed.push_back(e.nested ? "nested_rhat" : "rhat");
-  if (!(e.acceptance >= 0.2)) failed.push_back("acceptance");
-  if (!(e.divergence_rate < 1e-5)) failed.push_back("divergences");
+  if (!(e.acceptance >= 0.2 && e.acceptance <= 0.99)) failed.push_back("acceptance");
+  if (!(e.divergence_rate < 0.01)) failed.push_back("divergences");
   if (!(e.weight_ess >= 10.0 * dim)) failed.push_back("weight_ess");
   return failed;
 }

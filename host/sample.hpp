@@ -5,9 +5,8 @@
 
 namespace lockstep {
 
-/// Verdict of a run's gates: R-hat <= 1.05, acceptance of at least .2, divergences in fewer than 1 of 100,000
-/// transitions (a few are enough to show a tail that is not entered), weight ESS of at least 10 per reported
-/// mean. Empty: all pass.
+/// Verdict of a run's gates: R-hat <= 1.05, acceptance in [.2, .99], divergences under 1 %, weight ESS of at
+/// least 10 per reported mean. Empty: all pass.
 std::vector<std::string> failed_gates(const Estimates& estimates, int dim);
 
 /// How a RunOptions becomes what run_chains takes.

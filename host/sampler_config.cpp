@@ -21,7 +21,7 @@ Keys hmc_keys() {
       {"trajectory_time",
        "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
       {"jitter", "randomise the trajectory length (default true)"},
-      {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.8; pe 0.75, rwm 0.3)"},
+      {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.9; pe 0.75, rwm 0.3)"},
       {"acceptance_mean",
        "over chains: harmonic (default; careful) or arithmetic (default of rwm and --paper-settings)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
@@ -158,8 +158,6 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                     "and more --chains",
                     run.iterations, kMostIterations));
   if (c.name == "rwm") c.transition = TransitionKind::random_walk;
-  if (c.name == "rwm" && run.gradients > 0)
-    throw UserError("a random walk uses no gradients (a budget of them never ends). Give --iterations");
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
   if (c.model.dense_metric && std::isfinite(c.model.box))
@@ -168,6 +166,8 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
   // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
   // (docs/decisions/0006-defaults.md).
+  if (c.num_leapfrog > 0 && s.has("trajectory_time"))
+    s.refuse("trajectory_time", "left out beside num_leapfrog: either sets the length");
   const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
   if (c.transition == TransitionKind::hmc) {
     c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
@@ -176,8 +176,9 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   }
   c.target_acceptance = s.in_range("target_acceptance",
                                    c.name == "rwm" ? 0.3
-                                   : pe && !paper  ? 0.75
-                                                   : 0.8,
+                                   : paper         ? 0.8
+                                   : pe            ? 0.75
+                                                   : 0.9,  // at 0.8 the banana's tails are biased, and silent
                                    0.05, 0.999);
   c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
   // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs

@@ -48,9 +48,12 @@ class Pass {
     start();
     for (int level = 0; level < kMaxLevels; ++level) {
       if (!reweight_and_resample()) break;
-      context_.progress("scout", *std::min_element(beta_.begin(), beta_.end()));
       for (int move = 0; move < kMoves; ++move) move_particles();
     }
+    // Out of levels: where the particles have come to is a better start than nothing.
+    const auto x = engine_->position();
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      if (!done_[u]) keep(u, x);
   }
 
   void collect(ScoutResult& out, const std::vector<std::size_t>& index) const {
@@ -76,6 +79,11 @@ class Pass {
   }
 
  private:
+  void keep(std::size_t u, const std::vector<double>& x) {
+    for (int i = 0; i < dim_; ++i)
+      std::copy_n(x.begin() + std::size_t(i) * engine_->chains() + u * particles_, particles_,
+                  final_.begin() + (u * dim_ + i) * particles_);
+  }
   void start() {
     const int chains = engine_->chains();
     std::vector<double> x(std::size_t(dim_) * chains);
@@ -121,9 +129,7 @@ class Pass {
       if (done_[u]) continue;
       if (beta_[u] >= 1) {  // has had its last moves: what later launches do to it is not looked at
         done_[u] = true;
-        for (int i = 0; i < dim_; ++i)
-          std::copy_n(old.begin() + std::size_t(i) * chains + u * particles_, particles_,
-                      final_.begin() + (u * dim_ + i) * particles_);
+        keep(u, old);
         continue;
       }
       any = true;
@@ -178,6 +184,7 @@ class Pass {
   }
 
   void move_particles() {
+    context_.progress("scout", *std::min_element(beta_.begin(), beta_.end()));
     set_per_unit(*engine_, ParameterLayout::step_size, step_);
     LaunchSpec spec;
     spec.key = context_.key;

@@ -129,6 +129,8 @@ std::vector<std::filesystem::path> draw_study(const Study& study, const std::vec
       const auto& labels = study.plot.contains("labels") ? study.plot["labels"] : nlohmann::json();
       if (labels.is_array() && std::find(labels.begin(), labels.end(), t.setting->label) == labels.end())
         continue;
+      const auto& only = command.only;
+      if (!only.empty() && std::find(only.begin(), only.end(), t.setting->label) == only.end()) continue;
       if (t.target->dim() <= 2 && t.setting->run.chains <= 4 && t.setting->run.command == "sample")
         write_draws_of(t, command, command.out);
     }

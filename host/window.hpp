@@ -11,7 +11,7 @@ class Window {
  public:
   Window(int units, int dim, bool dense) : units_(units), dim_(dim), dense_(dense) { clear(); }
   void clear() {
-    count_ = 0;
+    count_.assign(units_, 0.0);
     sum_.assign(units_, Eigen::VectorXd::Zero(dim_));
     square_.assign(units_, Eigen::MatrixXd::Zero(dim_, dense_ ? dim_ : 1));
   }
@@ -22,22 +22,21 @@ class Window {
       for (int s = 0; s < samples; ++s) {
         for (int i = 0; i < dim_; ++i) x[i] = position[std::size_t(s * dim_ + i) * chains + c];
         if (!x.allFinite()) continue;
+        ++count_[c / per];
         sum_[c / per] += x;
         if (dense_)
           square_[c / per] += x * x.transpose();
         else
           square_[c / per] += x.cwiseAbs2();
       }
-    count_ += per * samples;
   }
-  double count() const { return count_; }
-  double mean(int u, int i) const { return sum_[u][i] / count_; }
+  double mean(int u, int i) const { return sum_[u][i] / count_[u]; }
   /// [d][d], or [d][1] where only variances are kept. Regularised as Stan does: towards a small multiple of
   /// the identity.
   Eigen::MatrixXd covariance(int u) const {
-    const Eigen::VectorXd m = sum_[u] / count_;
-    Eigen::MatrixXd s = square_[u] / count_;
-    const double shrink = count_ / (count_ + 5.0), add = 1e-3 * (5.0 / (count_ + 5.0));
+    const Eigen::VectorXd m = sum_[u] / count_[u];
+    Eigen::MatrixXd s = square_[u] / count_[u];
+    const double shrink = count_[u] / (count_[u] + 5.0), add = 1e-3 * (5.0 / (count_[u] + 5.0));
     if (!dense_) return ((s - m.cwiseAbs2()) * shrink).array() + add;
     s = (s - m * m.transpose()) * shrink;
     s.diagonal().array() += add;
@@ -47,7 +46,7 @@ class Window {
  private:
   int units_, dim_;
   bool dense_;
-  double count_ = 0;
+  std::vector<double> count_;
   std::vector<Eigen::VectorXd> sum_;
   std::vector<Eigen::MatrixXd> square_;
 };

@@ -54,12 +54,12 @@ TEST(SamplerConfig, DefaultsOfHmc) {
   EXPECT_EQ(c.step_size, 0);
   EXPECT_EQ(c.num_leapfrog, 0);
   EXPECT_EQ(c.trajectory_time, 0);
-  EXPECT_EQ(c.target_acceptance, 0.8);
+  EXPECT_EQ(c.target_acceptance, 0.9);
   EXPECT_TRUE(c.jitter);
 }
 
 TEST(SamplerConfig, HelpStatesTheDefaultsThatRun) {
-  // "... (default 0.8 ...": the number must be the one in the effective settings.
+  // "... (default 0.9 ...": the number must be the one in the effective settings.
   int compared = 0;
   for (const auto& info : sampler_registry()) {
     const Settings effective = config(info.name).effective;

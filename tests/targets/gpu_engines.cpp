@@ -44,7 +44,7 @@ Named named(std::string name, std::string target, ModelKind kind, int samples = 
 /// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 and 5), and general ones.
 std::vector<Named> all_cases() {
   std::vector<Named> cases;
-  for (const char* target : {"gaussian", "mixture20", "two_modes"}) {
+  for (const char* target : {"gaussian", "mixture20", "two_modes", "banana", "flower"}) {
     const std::string t = target;
     cases.push_back(named(t + "_plain", t, ModelKind::plain));
     cases.push_back(named(t + "_path", t, ModelKind::path));
