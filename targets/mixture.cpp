@@ -86,7 +86,8 @@ TargetInfo MixtureTarget::info() {
       .data =
           "by name: means [K][d], weights [K], and sds [K] (standard deviations) or covariances [K][d][d]",
       .truth =
-          "closed form: mean, covariance, log Z = 0; with up to four components also probability_mode[k] (share "
+          "closed form: mean, covariance, log Z = 0; with up to four components also probability_mode[k] "
+          "(share "
           "of component k) and probability_positive (P(x_1 > 0))"};
 }
 

@@ -96,8 +96,8 @@ void expect_equal_policies(MemoryInput input, double step_size) {
     ModelKind kind;
     int samples;
   };
-  for (Kind k : {Kind{ModelKind::plain, 1}, Kind{ModelKind::pseudo_extended, 2},
-                 Kind{ModelKind::pseudo_extended, 5}})
+  for (Kind k :
+       {Kind{ModelKind::plain, 1}, Kind{ModelKind::pseudo_extended, 2}, Kind{ModelKind::pseudo_extended, 5}})
     for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
       BatchCase c;
       c.model.kind = k.kind;
