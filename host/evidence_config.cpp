@@ -126,7 +126,8 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
   const int pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.particles = whole_groups(
       std::min(share * planned / (kTypicalLevels * pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
-  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * std::sqrt(planned / 1e6));
+  // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
+  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * std::pow(std::max(1.0, planned / 1e7), 0.3));
   return c;
 }
 
