@@ -165,13 +165,8 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   // A crowd of chains adapts each replicate, however few go on to be recorded.
   const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
   const int per = std::max(recorded, config.adapt ? config.warmup_chains : 1);
-  EngineSpec spec;
-  spec.model = f.model;
+  EngineSpec spec = engine_spec(context, f.model, units, per);
   spec.transition = config.transition;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
-  number_chains(spec, units, per);
   auto engine = context.target->engine(spec);
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "host/interrupt.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -34,17 +33,8 @@ WeightedMoments moments_of_states(const TargetInstance& target, const std::vecto
 AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
   const auto clock = std::chrono::steady_clock::now();
   const int n = options.runs, d = base.dim();
-  EngineSpec spec;
-  spec.model.kind = ModelKind::path;
-  spec.model.dense_base = base.dense;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
   // Units 0 and 1: forward and reverse runs draw from streams of their own.
-  number_chains(spec, {options.reverse ? 1u : 0u}, n);
-  auto engine = context.target->engine(spec);
-  base.set(*engine);
-  set_axis(*engine, engine->layout().scale(), base.sd(), d);
+  auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
   auto ladder = options.ladder, step = options.step_size;
   if (options.reverse) {
     std::reverse(ladder.begin(), ladder.end());

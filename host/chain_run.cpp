@@ -84,15 +84,10 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   }
 
   const std::size_t num_units = options.units.size();
-  EngineSpec spec;
-  spec.model = result.frozen.model;
+  EngineSpec spec = engine_spec(context, result.frozen.model, options.units, options.chains);
   spec.transition = config.transition;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
   spec.covariance = options.covariance;
   spec.draws = options.draws ? 1 : 0;
-  number_chains(spec, options.units, options.chains);
   auto engine = context.target->engine(spec);
   set_frozen(*engine, config, result.frozen);
   engine->set_position(positions);

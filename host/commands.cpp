@@ -54,21 +54,18 @@ void list_targets(const std::string& name) {
 
 void list_samplers(const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& s : sampler_registry()) {
-    names.push_back(s.name);
-    if (name.empty()) fmt::print("{:<6} {}\n", s.name, s.summary);
-    if (name != s.name) continue;
-    fmt::print("{}: {}\n  {}\n  source       {}\n  settings\n", s.name, s.summary, s.formula, s.source);
-    print_settings(s.settings, "sampler");
-  }
+  const auto list = [&](const std::vector<SamplerInfo>& all, int width) {
+    for (const SamplerInfo& s : all) {
+      names.push_back(s.name);
+      if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
+      if (name != s.name) continue;
+      fmt::print("{}: {}\n  {}\n  source       {}\n  settings\n", s.name, s.summary, s.formula, s.source);
+      print_settings(s.settings, "sampler");
+    }
+  };
+  list(sampler_registry(), 6);
   if (name.empty()) fmt::print("\nmethods of lockstep evidence\n");
-  for (const auto& m : method_registry()) {
-    names.push_back(m.name);
-    if (name.empty()) fmt::print("{:<9} {}\n", m.name, m.summary);
-    if (name != m.name) continue;
-    fmt::print("{}: {}\n  {}\n  source       {}\n  settings\n", m.name, m.summary, m.formula, m.source);
-    print_settings(m.settings, "sampler");
-  }
+  list(method_registry(), 9);
   if (name.empty())
     fmt::print("\nMore on one: lockstep samplers NAME\n");
   else if (std::find(names.begin(), names.end(), name) == names.end())
@@ -154,6 +151,15 @@ void print_summary(const nlohmann::ordered_json& s) {
   for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
 }
 
+/// The summary of a run as the user asked for it, and where its files are.
+void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
+  if (run.json)
+    fmt::print("{}", summary_text(summary));
+  else
+    print_summary(summary);
+  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
+}
+
 int run_sample(const RunOptions& run) {
   bool stopped = false;
   nlohmann::ordered_json summary;
@@ -163,11 +169,7 @@ int run_sample(const RunOptions& run) {
     fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
     return 130;
   }
-  if (run.json)
-    fmt::print("{}", summary_text(summary));
-  else
-    print_summary(summary);
-  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
+  report(run, summary);
   if (stopped) {
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
                run.out.empty() ? "with --out it could be gone on with"
@@ -186,11 +188,7 @@ int run_evidence(const RunOptions& run) {
     fmt::print(stderr, "interrupted before anything was recorded\n");
     return 130;
   }
-  if (run.json)
-    fmt::print("{}", summary_text(summary));
-  else
-    print_summary(summary);
-  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
+  report(run, summary);
   if (stopped) return 130;
   return summary["verdict"] == "pass" ? 0 : 3;
 }

@@ -2,17 +2,12 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "host/options.hpp"
+#include "host/sampler_config.hpp"
 
 namespace lockstep {
 
-struct MethodInfo {
-  std::string name, summary, formula;
-  std::vector<std::pair<std::string, std::string>> settings;
-  std::string source;
-};
 /// The methods of `lockstep evidence`.
-const std::vector<MethodInfo>& method_registry();
+const std::vector<SamplerInfo>& method_registry();
 
 /// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws
 /// UserError, and Interrupted when there is nothing to keep. A study gives each replicate a label, and with

@@ -50,14 +50,14 @@ std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const cha
 
 }  // namespace
 
-const std::vector<MethodInfo>& method_registry() {
+const std::vector<SamplerInfo>& method_registry() {
   const Lines annealing = {
       {"temperatures", "inverse temperatures after the first (default 1000)"},
       {"schedule",
        "barrier (equal communication barrier, from the pilot), linear, sigmoid or quadratic "
        "(default barrier)"}};
   const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"}};
-  static const std::vector<MethodInfo> methods = {
+  static const std::vector<SamplerInfo> methods = {
       {"auto", "the many-chain recipe: st with every check",
        "scouted base, sequential Monte Carlo pilot, chains seeded at all levels, stepping stones",
        with(chains), "docs/decisions/0007-evidence.md"},

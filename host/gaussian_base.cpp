@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "targets/target.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep {
 
@@ -33,6 +33,19 @@ std::vector<double> GaussianBase::sd() const {
   std::vector<double> sd(dim());
   for (int i = 0; i < dim(); ++i) sd[i] = factor.row(i).norm();
   return sd;
+}
+
+std::unique_ptr<Engine> GaussianBase::path_engine(const RunContext& context,
+                                                  const std::vector<std::uint32_t>& units,
+                                                  int chains_per_unit, bool covariance, int trace) const {
+  EngineSpec spec =
+      engine_spec(context, {.kind = ModelKind::path, .dense_base = dense}, units, chains_per_unit);
+  spec.covariance = covariance;
+  spec.trace = trace;
+  auto engine = context.target->engine(spec);
+  set(*engine);
+  set_axis(*engine, engine->layout().scale(), sd(), dim());
+  return engine;
 }
 
 void GaussianBase::set(Engine& engine) const {

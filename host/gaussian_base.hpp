@@ -22,10 +22,16 @@ struct GaussianBase {
                                    double inflation, double log_zeta, std::string how);
   /// Standard deviations of the axes.
   std::vector<double> sd() const;
-  /// Writes the base and log zeta into the parameters of every chain.
-  void set(Engine& engine) const;
+  /// An engine on the path from this base to the target, its base, log zeta and metric (the base's standard
+  /// deviations) set. Keeps the trace of so many iterations a launch.
+  std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
+                                      int chains_per_unit, bool covariance = false, int trace = 0) const;
   /// One draw: z standard normals in, x out.
   void transform(const Eigen::VectorXd& z, double* x) const;
+
+ private:
+  /// Writes the base and log zeta into the parameters of every chain.
+  void set(Engine& engine) const;
 };
 
 }  // namespace lockstep

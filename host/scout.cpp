@@ -25,13 +25,7 @@ class Pass {
         particles_(particles),
         scale_(std::move(scale)),
         iteration_(first_iteration) {
-    EngineSpec spec;
-    spec.model.kind = ModelKind::path;
-    spec.precision = context.precision;
-    spec.threads = context.threads;
-    spec.cuda = context.cuda;
-    number_chains(spec, units, particles);
-    engine_ = context.target->engine(spec);
+    engine_ = context.target->engine(engine_spec(context, {.kind = ModelKind::path}, units, particles));
     dim_ = engine_->dim();
     beta_.assign(units.size(), 0.0);
     log_z_.assign(units.size(), 0.0);

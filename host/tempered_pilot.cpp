@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "host/log_sums.hpp"
 #include "host/schedules.hpp"
@@ -17,18 +18,9 @@ class Population {
  public:
   Population(const RunContext& context, const GaussianBase& base, const PilotOptions& options)
       : context_(context), options_(options), per_(options.particles / options.groups) {
-    EngineSpec spec;
-    spec.model.kind = ModelKind::path;
-    spec.model.dense_base = base.dense;
-    spec.precision = context.precision;
-    spec.threads = context.threads;
-    spec.cuda = context.cuda;
     std::vector<std::uint32_t> units(options.groups);
-    for (int g = 0; g < options.groups; ++g) units[g] = std::uint32_t(g);
-    number_chains(spec, units, per_);
-    engine_ = context.target->engine(spec);
-    base.set(*engine_);
-    set_axis(*engine_, engine_->layout().scale(), base.sd(), base.dim());
+    std::iota(units.begin(), units.end(), 0u);
+    engine_ = base.path_engine(context, units, per_);
     const int n = engine_->chains();
     std::vector<double> x(std::size_t(base.dim()) * n), one(base.dim());
     Eigen::VectorXd z(base.dim());
@@ -63,6 +55,7 @@ class Population {
     const auto delta = deltas();
     const int n = engine_->chains();
     std::vector<int> from(n);
+    std::iota(from.begin(), from.end(), 0);
     bool any = false;
     for (int g = 0; g < options_.groups; ++g) {
       LogSum before, after;
@@ -77,14 +70,11 @@ class Population {
         log_weight_[c] -= after.log();
         square += std::exp(2 * log_weight_[c]);
       }
-      for (int p = 0; p < per_; ++p) from[g * per_ + p] = g * per_ + p;
       if (1 / square >= 0.5 * per_) continue;
       any = true;
       const auto kept = resample(g, per_);
-      for (int p = 0; p < per_; ++p) {
-        from[g * per_ + p] = kept[p];
-      }
-      for (int p = 0; p < per_; ++p) log_weight_[g * per_ + p] = -std::log(double(per_));
+      std::copy(kept.begin(), kept.end(), from.begin() + g * per_);
+      std::fill_n(log_weight_.begin() + g * per_, per_, -std::log(double(per_)));
     }
     if (any) {
       const auto old = engine_->position();

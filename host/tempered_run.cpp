@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "host/interrupt.hpp"
 #include "targets/registry.hpp"
@@ -70,20 +71,9 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
   const int n = options.chains, groups = options.groups, per = n / groups, levels = int(pilot.ladder.size());
   // A trace of at most 64 MiB.
   const int chunk = std::clamp(int(4.0e6 / n), 1, 32);
-  EngineSpec spec;
-  spec.model.kind = ModelKind::path;
-  spec.model.dense_base = base.dense;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
-  spec.covariance = options.covariance;
-  spec.trace = chunk;
   std::vector<std::uint32_t> units(groups);
-  for (int g = 0; g < groups; ++g) units[g] = std::uint32_t(g);
-  number_chains(spec, units, per);
-  auto engine = context.target->engine(spec);
-  base.set(*engine);
-  set_axis(*engine, engine->layout().scale(), base.sd(), base.dim());
+  std::iota(units.begin(), units.end(), 0u);
+  auto engine = base.path_engine(context, units, per, options.covariance, chunk);
   std::vector<double> log_weight(levels), beta(n), step(n);
   for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);

@@ -68,4 +68,16 @@ struct RunContext {
   std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
 };
 
+/// What every engine of a run has in common: where it computes, in which precision, and whose chains.
+inline EngineSpec engine_spec(const RunContext& context, const ModelSpec& model,
+                              const std::vector<std::uint32_t>& units, int chains_per_unit) {
+  EngineSpec spec;
+  spec.model = model;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  number_chains(spec, units, chains_per_unit);
+  return spec;
+}
+
 }  // namespace lockstep

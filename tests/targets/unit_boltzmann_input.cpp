@@ -10,6 +10,7 @@
 #include "host/target_input.hpp"
 #include "targets/boltzmann_exact.hpp"
 #include "tests/support/boltzmann.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/subject.hpp"
 
 namespace lockstep::testing {
@@ -70,19 +71,7 @@ TEST(BoltzmannInput, SmallMachinesAndThoseWithoutCouplingsAreRelaxedToo) {
   EXPECT_NEAR(two.truth.log_z, std::log(std::cosh(0.4) * std::cosh(1.0)) + 2.5 + std::log(2 * kPi), 1e-13);
 }
 
-/// The message of a failing build.
-std::string complaint(MemoryInput in) {
-  try {
-    BoltzmannTarget::build(in);
-  } catch (const UserError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("("));  // what is wrong (why it matters). what to do
-    EXPECT_THAT(e.what(), HasSubstr("). "));
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
+std::string complaint(const MemoryInput& in) { return build_complaint<BoltzmannTarget>(in); }
 
 TEST(BoltzmannInput, EveryMistakeIsNamed) {
   const BoltzmannMachine machine = three_units();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "targets/mixture20.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/subject.hpp"
 
 namespace lockstep::testing {
@@ -83,19 +84,7 @@ TEST(Mixture, KnowsTheComponentAPositionBelongsTo) {
   EXPECT_NEAR(b.truth.quantities[0], 0.5, 1e-15);
 }
 
-/// The message of a failing build.
-std::string complaint(MemoryInput in) {
-  try {
-    MixtureTarget::build(in);
-  } catch (const UserError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("("));  // what is wrong (why it matters). what to do
-    EXPECT_THAT(e.what(), HasSubstr("). "));
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
+std::string complaint(const MemoryInput& in) { return build_complaint<MixtureTarget>(in); }
 
 TEST(MixtureData, EveryMistakeIsNamed) {
   EXPECT_THAT(complaint({}), HasSubstr("no data"));
