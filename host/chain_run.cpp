@@ -27,7 +27,7 @@ std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, c
                             std::size_t unit, int samples, int chains, double budget) {
   double spent = 0;
   std::int64_t t = 0;
-  while (spent < budget) {
+  while (spent < budget || t == 0) {
     if (t >= (std::int64_t(1) << 30))
       throw UserError(
           "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
@@ -100,10 +100,14 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   launch.jitter = config.jitter;
   launch.record = true;
   std::vector<std::int64_t> last(num_units, options.iterations);
+  const auto budget = [&](std::size_t u) {
+    const Frozen& f = result.frozen;
+    return options.gradients - (options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0);
+  };
   if (options.gradients > 0)
     for (std::size_t u = 0; u < num_units; ++u)
-      last[u] = iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains,
-                               options.gradients);
+      last[u] =
+          iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains, budget(u));
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
   clock = std::chrono::steady_clock::now();
@@ -136,7 +140,10 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     t = next;
     context.progress("sampling", double(t) / end);
     if (!boundary) continue;
-    if (options.se > 0 && t % (4 * kChunk) == 0 && reached(recording.so_far(), options.se)) break;
+    if (t % (4 * kChunk) == 0) {
+      if (options.se > 0 && reached(recording.so_far(), options.se)) break;
+      if (options.log_z_se > 0 && recording.log_z(0, result.frozen).se < 0.9 * options.log_z_se) break;
+    }
     result.interrupted = t < end && interrupted();
     const bool due = plan.seconds > 0 && t < end && seconds_since(saved_at) > plan.seconds;
     if (!plan.file.empty() && (result.interrupted || due)) {

@@ -77,8 +77,10 @@ struct ChainRunOptions {
   std::vector<std::uint32_t> units;
   int chains = 1;  // per unit
   std::int64_t warmup = 1000, iterations = 1000;
-  double gradients = 0;  // per unit; 0: none
-  double se = 0;
+  double gradients = 0;       // per unit; 0: none
+  bool whole_budget = false;  // which pays for scout and warm-up too
+  double se = 0;              // stop when every mean is known to this share of its sd
+  double log_z_se = 0;        // or log Z to within this
   std::string init = "scout";
   double init_scale = 10;
   bool pooled = false;  // one adaptation for all units

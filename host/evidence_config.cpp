@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "host/errors.hpp"
+#include "host/recording.hpp"
 #include "host/settings.hpp"
 #include "host/suggest.hpp"
 
@@ -48,15 +49,65 @@ std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const cha
   return values;
 }
 
+/// A name, or a list of inverse temperatures.
+void read_schedule(EvidenceConfig& c, SettingsReader& s, const RunOptions& run) {
+  const auto found = run.sampler_settings.find("schedule");
+  if (found == run.sampler_settings.end() || !found->is_array()) {
+    c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+    return;
+  }
+  c.schedule = "given";
+  c.given_ladder = s.get<std::vector<double>>("schedule", {});
+  check_ladder(c.given_ladder);
+  for (const char* key : {"temperatures", "levels"})
+    if (run.sampler_settings.contains(key)) s.refuse(key, "left out, for the schedule is a list");
+}
+
+/// The budget pays for the scout and the warm-up too.
+EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim, Tails tails, double planned,
+                                      std::int64_t scout_particles) {
+  RunOptions sampling = run;
+  sampling.sampler = "pe";
+  if (!sampling.sampler_settings.contains("scout_particles"))
+    sampling.sampler_settings["scout_particles"] = scout_particles;
+  c.pseudo_extended = sampler_config(sampling, dim, tails);
+  if (!gives_evidence(c.pseudo_extended))
+    throw UserError(
+        "method pe needs the bridge with learned inverse temperatures on [0, 1] and two "
+        "pseudo-samples or more (else the chain knows no normaliser). Leave out sampler.instrument, "
+        "beta, beta_min and beta_max");
+  if (run.chains == 0) run.chains = 64;
+  const double iteration = 10.0 * c.pseudo_extended.model.pseudo_samples * run.chains;
+  run.warmup = std::clamp<std::int64_t>(std::int64_t(0.2 * planned / iteration), 100, 1000);
+  c.chains = c.seeds = c.particles = run.chains;
+  c.effective = c.pseudo_extended.effective;
+  return c;
+}
+
+/// Of parallel tempering: twice the barrier is best for round trips (Syed et al. 2022); the trapezoid rule
+/// wants more.
+int default_steps(const std::string& method, double barrier) {
+  return method == "ti" ? std::clamp(int(std::lround(12 * barrier)), 32, 512)
+                        : std::clamp(int(std::lround(2 * barrier)) + 1, 3, 128);
+}
+
 }  // namespace
 
 const std::vector<SamplerInfo>& method_registry() {
-  const Lines annealing = {
-      {"temperatures", "inverse temperatures after the first (default 1000)"},
-      {"schedule",
-       "barrier (equal communication barrier, from the pilot), linear, sigmoid or quadratic "
-       "(default barrier)"}};
+  const std::string schedules =
+      "barrier (equal communication barrier, from the pilot), linear, sigmoid, quadratic, or a list from 0 "
+      "to 1 "
+      "(default barrier)";
+  const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
+                           {"schedule", schedules}};
   const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"}};
+  const Lines copies = {{"copies", "independent copies of the ladder (default by the budget)"},
+                        {"levels", "chains of a copy (default by the barrier)"},
+                        {"schedule", schedules},
+                        {"discard", "share of the iterations in which the ladder adapts (default 0.33)"}};
+  Lines extended = {{"chains", "by --chains (default 64)"}};
+  for (const auto& s : sampler_registry())
+    if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());
   static const std::vector<SamplerInfo> methods = {
       {"auto", "the many-chain recipe: st with every check",
        "scouted base, sequential Monte Carlo pilot, chains seeded at all levels, stepping stones",
@@ -69,6 +120,19 @@ const std::vector<SamplerInfo>& method_registry() {
       {"ct-gibbs", "continuous tempering, beta drawn from its conditional",
        "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(chains),
        "Graham & Storkey (2017), section 4"},
+      {"ct-joint", "continuous tempering, beta moved by the trajectory itself",
+       "p(x, u) ~ gamma_beta(x) sigmoid(u) sigmoid(-u), beta = sigmoid(u); HMC on (x, u)", with(chains),
+       "Graham & Storkey (2017), section 4"},
+      {"extended", "the extended Hamiltonian: draws at beta = 1 alone count (a baseline)",
+       "beta(u) of period 4, 1 for |u| <= 1/2, 0 for |u| >= 3/2; log Z = log zeta + log of the ratio of "
+       "visits",
+       with(chains), "Gobbo & Leimkuhler (2015)"},
+      {"pt", "parallel tempering: even-odd swaps, equal rejection, many copies at once",
+       "log Z by Bennett's ratio between neighbours; beside it both stepping stones, MBAR and the integral",
+       with(copies), "Syed, Bouchard-Cote, Deligiannidis & Doucet (2022)"},
+      {"ti", "thermodynamic integration over the levels of parallel tempering",
+       "log Z = log zeta - int_0^1 E_beta[Delta] d beta, by the trapezoid rule", with(copies),
+       "Gelman & Meng (1998); Calderhead & Girolami (2009)"},
       {"smc", "sequential Monte Carlo: annealing with resampling",
        "log Z = log zeta + sum over levels of log mean weight", with({}), "Del Moral, Doucet & Jasra (2006)"},
       {"ais", "annealed importance sampling",
@@ -76,11 +140,23 @@ const std::vector<SamplerInfo>& method_registry() {
       {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
        "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them", with(annealing),
        "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
+      {"pe", "the pseudo-extended chain of lockstep sample",
+       "log Z = log zeta + log sum (1 - w_i) w_1(x_i) - log sum (1 - w_i) w_0(x_i)", extended,
+       "Nemeth et al. (2019); the estimate: host/pe_evidence.hpp"},
   };
   return methods;
 }
 
-EvidenceConfig evidence_config(const RunOptions& run, int dim) {
+std::vector<double> EvidenceConfig::ladder(const CommunicationBarrier& barrier) const {
+  if (!given_ladder.empty()) return given_ladder;
+  const int k = steps > 0 ? steps : default_steps(method, barrier.global());
+  return schedule == "linear"      ? linear_ladder(k)
+         : schedule == "sigmoid"   ? sigmoid_ladder(k)
+         : schedule == "quadratic" ? quadratic_ladder(k)
+                                   : barrier.equal_ladder(k);
+}
+
+EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   EvidenceConfig c;
   c.method = run.sampler;
   std::vector<std::string> names;
@@ -88,12 +164,17 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
   if (std::find(names.begin(), names.end(), c.method) == names.end())
     throw UserError("there is no method " + c.method + " (evidence needs one it knows). " +
                     near_or_known(c.method, names, "methods") + " See: lockstep samplers");
-  SettingsReader s(run.sampler_settings, "method " + c.method);
   // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
   c.gradients = run.gradients > 0 ? run.gradients : 1e8;
   const double planned = run.se > 0 ? std::min(c.gradients, 1e7) : c.gradients;
-  const bool anneals = c.method == "ais" || c.method == "bdmc";
-  c.groups = int(s.integer("groups", 8, 2, 64));
+  // A particle costs some 150 gradients on its way: the scout may spend a fifth.
+  const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
+  if (c.method == "pe")
+    return pseudo_extended_config(std::move(c), run, dim, tails, planned, scout_particles);
+
+  SettingsReader s(run.sampler_settings, "method " + c.method);
+  const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";
+  c.groups = int(s.integer("groups", 8, 4, 64));
   c.base = s.one_of("base", s.has("base_sd") ? "given" : "auto", {"auto", "guess", "scout", "given"});
   if (c.base == "given") {
     c.base_mean = per_axis(s, run, "base_mean", 0, dim);
@@ -103,31 +184,43 @@ EvidenceConfig evidence_config(const RunOptions& run, int dim) {
   }
   c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
   c.base_starts = int(s.integer("base_starts", 2000, 1, 1 << 20));
-  // A particle costs some 150 gradients on its way: the scout may spend a fifth.
-  c.scout_particles = int(s.integer(
-      "scout_particles", std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0)), 64, 1 << 20));
-  c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : 5, 1, 1000));
+  c.scout_particles = int(s.integer("scout_particles", scout_particles, 64, 1 << 20));
+  c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : c.method == "ct-joint" ? 10 : 5, 1, 1000));
+  c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
-  if (anneals) {
-    c.temperatures = int(s.integer("temperatures", 1000, 1, 1 << 24));
-    c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
-  } else if (c.method != "smc") {
-    c.discard = s.in_range("discard", 0.2, 0, 0.9);
-  }
-  s.finish();
-  c.effective = s.effective();
+  if (anneals || copies) read_schedule(c, s, run);
+  if (anneals) c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
+  if (copies) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
+  if (!anneals && c.method != "smc") c.discard = s.in_range("discard", copies ? 0.33 : 0.2, 0, 0.9);
 
   const auto whole_groups = [&](double n) {
     return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
   };
-  const double share = c.method == "smc" ? 1.0 : c.pilot_share;
-  const int pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
-  c.particles = whole_groups(
-      std::min(share * planned / (kTypicalLevels * pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
-  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * std::pow(std::max(1.0, planned / 1e7), 0.3));
+  const double growth = std::pow(std::max(1.0, planned / 1e7), 0.3);
+  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * growth);
+  if (copies) {
+    if (run.chains > 0)
+      throw UserError(
+          fmt::format("--chains goes with other methods (the chains of {} are its levels). Give "
+                      "--set sampler.copies and sampler.levels",
+                      c.method));
+    const auto given = s.integer("copies", 0, 0, 1 << 20);
+    c.copies = c.groups * int((given + c.groups - 1) / c.groups);
+  }
+  c.seeds = c.copies > 0                   ? c.copies
+            : copies                       ? c.groups * int(8 * growth)
+            : anneals || c.method == "smc" ? c.groups
+                                           : c.chains;
+  if (!copies) run.chains = c.chains;  // for run.toml
+  s.finish();
+  c.effective = s.effective();
+
+  const double share = c.method == "smc" ? 1.0 : c.pilot_share;
+  c.particles = whole_groups(
+      std::min(share * planned / (kTypicalLevels * c.pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
   return c;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/evidence.hpp"
-#include "host/tempered_run.hpp"
+#include "host/schedules.hpp"
 
 namespace lockstep {
 
 /// Settings of a method of evidence, checked, with the defaults of `lockstep samplers NAME`.
 struct EvidenceConfig {
-  std::string method;  // auto, st, ct-gibbs, smc, ais, bdmc
+  std::string method;
   int groups = 8;
   // The base.
   std::string base = "auto";  // guess (the target's own), scout, given; auto: guess where there is one
@@ -15,16 +15,22 @@ struct EvidenceConfig {
   double base_inflation = 1.2;
   int base_starts = 2000, scout_particles = 2048;
   // The path.
-  int num_leapfrog = 5;
+  int num_leapfrog = 5, pilot_leapfrog = 5;
   double target_acceptance = 0.8, rate = 0.25, pilot_share = 0.2, discard = 0.2;
-  int temperatures = 1000;
+  int steps = 0;  // of the ladder of annealing and of parallel tempering; 0: by the barrier
   std::string schedule = "barrier";
+  std::vector<double> given_ladder;  // of schedule "given"
+  /// The ladder of annealing, or where that of parallel tempering begins.
+  std::vector<double> ladder(const CommunicationBarrier& barrier) const;
   // How much, over everything.
   double gradients = 1e8;
-  int chains = 1024, particles = 4096;
+  int chains = 1024, particles = 4096, copies = 0;  // copies 0: by the budget
+  int seeds = 1024;                                 // states that the pilot keeps at every level
+  SamplerConfig pseudo_extended;                    // of method pe
   Settings effective;
 };
 
-EvidenceConfig evidence_config(const RunOptions& run, int dim);
+/// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.
+EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails);
 
 }  // namespace lockstep

@@ -37,14 +37,17 @@ std::vector<double> GaussianBase::sd() const {
 
 std::unique_ptr<Engine> GaussianBase::path_engine(const RunContext& context,
                                                   const std::vector<std::uint32_t>& units,
-                                                  int chains_per_unit, bool covariance, int trace) const {
-  EngineSpec spec =
-      engine_spec(context, {.kind = ModelKind::path, .dense_base = dense}, units, chains_per_unit);
+                                                  int chains_per_unit, bool covariance, int trace,
+                                                  Control control) const {
+  EngineSpec spec = engine_spec(context, {.kind = ModelKind::path, .dense_base = dense, .control = control},
+                                units, chains_per_unit);
   spec.covariance = covariance;
   spec.trace = trace;
   auto engine = context.target->engine(spec);
   set(*engine);
   set_axis(*engine, engine->layout().scale(), sd(), dim());
+  // A few trajectories take the control from one end to the other: 10 of its units, or half a period.
+  set_per_unit(*engine, ParameterLayout::scale_u, {control == Control::plateaus ? 0.7 : 1.4});
   return engine;
 }
 

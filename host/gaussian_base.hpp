@@ -25,7 +25,8 @@ struct GaussianBase {
   /// An engine on the path from this base to the target, its base, log zeta and metric (the base's standard
   /// deviations) set. Keeps the trace of so many iterations a launch.
   std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
-                                      int chains_per_unit, bool covariance = false, int trace = 0) const;
+                                      int chains_per_unit, bool covariance = false, int trace = 0,
+                                      Control control = Control::none) const;
   /// One draw: z standard normals in, x out.
   void transform(const Eigen::VectorXd& z, double* x) const;
 

@@ -119,6 +119,14 @@ LadderSamples LadderSamples::slice(int first, int last) const {
   return part;
 }
 
+LadderSamples LadderSamples::thinned(int stride) const {
+  LadderSamples part{ladder, copies, (draws + stride - 1) / stride, {}};
+  for (int c = 0; c < copies; ++c)
+    for (int k = 0; k < levels(); ++k)
+      for (int i = 0; i < draws; i += stride) part.delta.push_back(at(c, k)[i]);
+  return part;
+}
+
 Jackknife forward_stepping_stones(const LadderSamples& samples, double log_zeta) {
   return one_sided(samples, 0, 1) + log_zeta;
 }

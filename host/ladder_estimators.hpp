@@ -20,6 +20,8 @@ struct LadderSamples {
   }
   /// Draws first .. last - 1 of every copy and level, for instance one half of a run.
   LadderSamples slice(int first, int last) const;
+  /// Every stride-th draw.
+  LadderSamples thinned(int stride) const;
 };
 
 // Estimators of log Z, each with its jackknife over copies; their differences know their standard errors.

@@ -14,6 +14,10 @@ double Jackknife::se() const {
   return std::sqrt(square * (blocks - 1) / blocks);
 }
 
+LogZ Jackknife::value() const {
+  const double blocks = double(left_out.size());
+  return {estimate, blocks > 3 ? se() * std::sqrt((blocks - 1) / (blocks - 3)) : NAN};
+}
 Jackknife operator+(Jackknife a, const Jackknife& b) {
   assert(a.left_out.size() == b.left_out.size());
   a.estimate += b.estimate;

@@ -45,7 +45,9 @@ struct Jackknife {
   /// sqrt((B - 1) / B sum_b (left_out_b - their mean)^2); NaN with fewer than two blocks. To first order the
   /// delta method; larger, as it should be, where a few blocks carry the sum. Source: Efron & Stein (1981).
   double se() const;
-  LogZ value() const { return {estimate, se()}; }
+  /// With few blocks the error over se() is Student's t with B - 1 degrees of freedom: this standard error is
+  /// larger by sqrt((B - 1) / (B - 3)), so that the ratio has variance one, and +- 2 covers as it should.
+  LogZ value() const;
 };
 Jackknife operator+(Jackknife a, const Jackknife& b);
 Jackknife operator-(Jackknife a, const Jackknife& b);

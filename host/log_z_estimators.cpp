@@ -42,33 +42,14 @@ std::vector<int> SteppingStones::empty_bins() const {
   return empty;
 }
 
-void ContinuousTemperingEvidence::add(int block, double delta) {
-  sums_.add(block, 0, log_w1(delta));
-  sums_.add(block, 1, log_w0(delta));
-}
-
-std::vector<double> log_level_probabilities(const std::vector<double>& ladder,
-                                            const std::vector<double>& log_weights, double delta) {
-  std::vector<double> log_p(ladder.size());
-  LogSum total;
-  for (std::size_t k = 0; k < ladder.size(); ++k)
-    total.add(log_p[k] = log_weights[k] - tempered(ladder[k], delta));
-  for (double& v : log_p) v -= total.log();
-  return log_p;
-}
-
-SimulatedTemperingEvidence::SimulatedTemperingEvidence(std::vector<double> ladder,
-                                                       std::vector<double> log_weights, int blocks)
-    : ladder_(std::move(ladder)), log_weights_(std::move(log_weights)), sums_(blocks, 2) {
-  assert(ladder_.size() == log_weights_.size());
-}
-void SimulatedTemperingEvidence::add(int block, double delta) {
-  const std::vector<double> log_p = log_level_probabilities(ladder_, log_weights_, delta);
-  sums_.add(block, 0, log_p.back());
-  sums_.add(block, 1, log_p.front());
-}
-Jackknife SimulatedTemperingEvidence::value(double log_zeta) const {
-  return sums_.combine({1, -1}) + (log_zeta + log_weights_.front() - log_weights_.back());
+Jackknife EndpointEvidence::value(double log_zeta, double log_prior) const {
+  const int blocks = int(top_.size());
+  BlockLogSums sums(blocks, 2);
+  for (int b = 0; b < blocks; ++b) {
+    sums.add(b, 0, std::log(top_[b]));
+    sums.add(b, 1, std::log(bottom_[b]));
+  }
+  return sums.combine({1, -1}) + (log_zeta + log_prior);
 }
 
 }  // namespace lockstep

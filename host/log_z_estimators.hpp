@@ -46,48 +46,24 @@ class SteppingStones {
   BlockLogSums sums_;  // rows 2 k and 2 k + 1: the upper and the lower sum of bin k
 };
 
-/// Continuous tempering with g = 1: log Z = log zeta + log sum w1(Delta) - log sum w0(Delta), beta integrated
-/// out (see tempering.hpp).
-class ContinuousTemperingEvidence {
+/// With the inverse temperature integrated out, over all draws, whatever theirs:
+///   log Z = log zeta + log sum p(beta = 1 | x) - log sum p(beta = 0 | x) + log p(beta = 0) - log p(beta =
+///   1),
+/// p(beta) the weights given to them a priori: the last two cancel for continuous tempering, and are v_0 -
+/// v_K for simulated tempering with weights v (then the Rao-Blackwell estimate of Carlson et al. 2016).
+class EndpointEvidence {
  public:
-  explicit ContinuousTemperingEvidence(int blocks) : sums_(blocks, 2) {}
-  void add(int block, double delta);
-  void merge(const ContinuousTemperingEvidence& other) { sums_.merge(other.sums_); }
-  Jackknife value(double log_zeta) const { return sums_.combine({1, -1}) + log_zeta; }
-
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("sums", sums_);
+  explicit EndpointEvidence(int blocks) : top_(blocks, 0.0), bottom_(blocks, 0.0) {}
+  /// p(beta = 1 | x) and p(beta = 0 | x), up to a common factor: of one draw, or summed over many.
+  void add(int block, double top, double bottom) {
+    top_[block] += top;
+    bottom_[block] += bottom;
   }
+  /// `log_prior`: log p(beta = 0) - log p(beta = 1).
+  Jackknife value(double log_zeta, double log_prior = 0) const;
 
  private:
-  BlockLogSums sums_;
-};
-
-/// log P(k | x) of all levels where p(x, k) ~ exp(v_k - beta_k Delta) base(x). exp of the last is the weight
-/// of x in averages over the target, exp of the first in averages over the base.
-std::vector<double> log_level_probabilities(const std::vector<double>& ladder,
-                                            const std::vector<double>& log_weights, double delta);
-
-/// Simulated tempering, Rao-Blackwellised over the level: over all draws, whatever their level,
-///   log Z = log zeta + log mean P(K | x) - log mean P(0 | x) + v_0 - v_K.
-/// The weights v_k are those of log_level_probabilities, of a path that has zeta in it: -log z_k visits all
-/// levels equally.
-class SimulatedTemperingEvidence {
- public:
-  SimulatedTemperingEvidence(std::vector<double> ladder, std::vector<double> log_weights, int blocks);
-  void add(int block, double delta);
-  void merge(const SimulatedTemperingEvidence& other) { sums_.merge(other.sums_); }
-  Jackknife value(double log_zeta) const;
-
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("sums", sums_);
-  }
-
- private:
-  std::vector<double> ladder_, log_weights_;
-  BlockLogSums sums_;
+  std::vector<double> top_, bottom_;
 };
 
 /// Change of log Z between the halves of a run, from the same estimator over the same blocks: the chains were

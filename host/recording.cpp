@@ -10,12 +10,6 @@ namespace {
 constexpr std::int64_t kMostBatches = 128;
 constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
-/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
-bool gives_evidence(const SamplerConfig& c) {
-  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
-         c.model.low == 0 && c.model.high == 1;
-}
-
 template <class T>
 void to_chain_major(std::vector<T>& v, int draws, int chains) {
   if (v.empty()) return;
@@ -29,6 +23,11 @@ void to_chain_major(std::vector<T>& v, int draws, int chains) {
 }
 
 }  // namespace
+
+bool gives_evidence(const SamplerConfig& c) {
+  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
+         c.model.low == 0 && c.model.high == 1;
+}
 
 std::int64_t launch_length(std::int64_t t) {
   std::int64_t length = kChunk;

@@ -4,6 +4,9 @@
 
 namespace lockstep {
 
+/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
+bool gives_evidence(const SamplerConfig& config);
+
 /// Iterations of the first launches and batches.
 inline constexpr std::int64_t kChunk = 64;
 
@@ -53,6 +56,10 @@ class Recording {
   void add_draw(Engine& engine);
   /// Estimates of the first unit so far.
   UnitMoments so_far() const { return batches_[0].take(stats_[0]); }
+  /// The evidence of a unit so far.
+  LogZ log_z(std::size_t unit, const Frozen& frozen) const {
+    return evidence_[unit].value(frozen.log_zeta[unit]);
+  }
   /// Hands everything to the result of the run, whose frozen parameters are set.
   void finish(ChainRunResult& result, const std::vector<int>& superchain);
 

@@ -39,9 +39,10 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
   try {
     Prepared p;
     p.target = build_target(s.run, folder);
-    if (s.run.command == "evidence")
-      evidence_config(s.run, p.target->dim());
-    else
+    if (s.run.command == "evidence") {
+      RunOptions run = s.run;
+      evidence_config(run, p.target->dim(), p.target->tails());
+    } else
       p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
     read_starts(s.run.init, p.target->dim());
     return p;

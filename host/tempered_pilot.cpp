@@ -165,11 +165,41 @@ class Population {
 
 }  // namespace
 
+std::vector<int> Pilot::draw_levels(const StreamKey& key, int seeds) const {
+  const int levels = int(ladder.size());
+  std::vector<int> level(seeds);
+  for (int s = 0; s < seeds; ++s) {
+    const Draw<double> draw{key, kPilotIterations, std::uint32_t(s), 0};
+    level[s] = std::min(levels - 1, int(draw.uniform(Purpose::seed_level) * levels));
+  }
+  return level;
+}
+
+std::vector<double> Pilot::positions(const std::vector<int>& level, const std::vector<int>& seed) const {
+  const std::size_t n = level.size(), rows = last.size() / last_weight.size(),
+                    seeds = states[0].size() / rows;
+  std::vector<double> x(rows * n);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t c = 0; c < n; ++c) x[i * n + c] = states[level[c]][i * seeds + seed[c]];
+  return x;
+}
+
+CommunicationBarrier Pilot::barriers() const {
+  const int steps = int(ladder.size()) - 1;
+  return {ladder, std::vector<double>(steps, barrier / steps)};
+}
+
+double Pilot::step_size_at(double beta, const CommunicationBarrier& barrier) const {
+  const int levels = int(step_size.size());
+  const double at = barrier.cumulative(beta) / barrier.global() * (levels - 1);
+  const int low = std::min(int(at), levels - 2);
+  return step_size[low] * std::pow(step_size[low + 1] / step_size[low], at - low);
+}
+
 Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
   Population people(context, base, options);
   Pilot out;
   const int seeds_per = options.seeds / options.groups, d = base.dim();
-  std::vector<std::vector<float>> snapshot;  // [level]: [row][seed], one candidate for every seed
   const auto snap = [&] {
     const auto x = people.position();
     const int n = options.particles;
@@ -180,7 +210,7 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
         for (int i = 0; i < d; ++i)
           s[std::size_t(i) * options.seeds + g * seeds_per + p] = float(x[std::size_t(i) * n + kept[p]]);
     }
-    snapshot.push_back(std::move(s));
+    out.states.push_back(std::move(s));
   };
   const auto level = [&] {
     for (int m = 0; m < options.moves; ++m) people.move();
@@ -218,16 +248,6 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
     double s = 0, n = 0;
     for (int j = std::max(0, k - 2); j <= std::min(levels - 1, k + 2); ++j, ++n) s += std::log(raw[j]);
     out.step_size[k] = std::exp(s / n);
-  }
-
-  out.level.resize(options.seeds);
-  out.position.resize(std::size_t(d) * options.seeds);
-  for (int c = 0; c < options.seeds; ++c) {
-    const Draw<double> draw{context.key, kPilotIterations, std::uint32_t(c), 0};
-    const int k = std::min(levels - 1, int(draw.uniform(Purpose::seed_level) * levels));
-    out.level[c] = k;
-    for (int i = 0; i < d; ++i)
-      out.position[std::size_t(i) * options.seeds + c] = snapshot[k][std::size_t(i) * options.seeds + c];
   }
   return out;
 }

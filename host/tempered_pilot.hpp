@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/gaussian_base.hpp"
+#include "host/schedules.hpp"
 
 namespace lockstep {
 
@@ -20,13 +21,20 @@ struct Pilot {
   std::vector<double> ladder, log_z, step_size;  // [level]; log_z from the base's, all groups together
   std::vector<double> group_log_z;               // [group]: log (Z / zeta) at beta = 1
   double barrier = 0;
-  // Seeds: chain c belongs to group c * groups / seeds, and starts at a level drawn uniformly.
-  std::vector<double> position;  // [row][seed]
-  std::vector<int> level;        // [seed]
-  double weight_ess = 0;         // of the last level, over all groups, in particles
+  std::vector<std::vector<float>> states;  // [level]: [row][seed]; seed s is of group s * groups / seeds
+  double weight_ess = 0;                   // of the last level, over all groups, in particles
   // The particles at beta = 1: [row][particle], and their weights, which sum to 1 within a group.
   std::vector<double> last, last_weight;
-  double acceptance = 0, gradients = 0, cost_gradients = 0;
+  double acceptance = 0, gradients = 0;
+
+  /// Levels drawn uniformly, one for each seed.
+  std::vector<int> draw_levels(const StreamKey& key, int seeds) const;
+  /// Where seeds begin, [row][chain]: chain c takes seed seed[c] at level[c].
+  std::vector<double> positions(const std::vector<int>& level, const std::vector<int>& seed) const;
+  /// Lambda(beta): every step of the ladder counts alike.
+  CommunicationBarrier barriers() const;
+  /// Step size at any beta, from the levels' by interpolation in the barrier.
+  double step_size_at(double beta, const CommunicationBarrier& barrier) const;
 };
 
 /// Sequential Monte Carlo from the base to the target, in independent groups of particles on one common

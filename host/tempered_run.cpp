@@ -7,29 +7,44 @@
 #include <numeric>
 
 #include "host/interrupt.hpp"
+#include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
 namespace {
 
-/// The two estimators of log Z over one stretch of the run.
-struct Estimators {
-  SteppingStones stones;
-  SimulatedTemperingEvidence levels;
-  ContinuousTemperingEvidence continuous;
-  void add(int group, double beta, double delta, Tempering tempering) {
-    stones.add(group, beta, delta);
-    if (tempering == Tempering::levels)
-      levels.add(group, delta);
-    else
-      continuous.add(group, delta);
+/// Control coordinates u at which beta takes these values, one for each chain.
+std::vector<double> controls(const StreamKey& key, Control control, const std::vector<double>& beta) {
+  std::vector<double> u(beta.size());
+  for (std::size_t c = 0; c < beta.size(); ++c) {
+    const double b = std::clamp(beta[c], 1e-6, 1 - 1e-6);
+    if (control == Control::logistic) {
+      u[c] = std::log(b / (1 - b));
+      continue;
+    }
+    const Draw<double> draw{key, 0, std::uint32_t(c), 0};
+    const double v = draw.uniform(Purpose::start);
+    double low = 0, high = 1;  // the step from 1 to 0, by bisection
+    for (int k = 0; k < 40; ++k) {
+      const double t = 0.5 * (low + high);
+      (1 - t * t * (3 - 2 * t) > b ? low : high) = t;
+    }
+    u[c] = beta[c] >= 1 ? v - 0.5 : beta[c] <= 0 ? v + 1.5 : 0.5 + low;
   }
-  void merge(const Estimators& other) {
-    stones.merge(other.stones);
-    levels.merge(other.levels);
-    continuous.merge(other.continuous);
+  return u;
+}
+
+/// beta given x, uniform on [0, 1] a priori.
+std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
+  const auto cache = engine.cache();
+  const int n = engine.chains();
+  std::vector<double> beta(n);
+  for (int c = 0; c < n; ++c) {
+    const Draw<double> draw{key, 0, std::uint32_t(c), 0};
+    beta[c] = truncated_exponential(cache[n + c], draw.uniform(Purpose::temper, 1));
   }
-};
+  return beta;
+}
 
 }  // namespace
 
@@ -47,7 +62,7 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
       Jackknife j{value.back(), {}};
       for (const auto& s : sums)
         j.left_out.push_back((total[first + i] - s[first + i]) / (weight - s[MomentLayout::count]));
-      se.push_back(groups > 1 ? j.se() : NAN);
+      se.push_back(j.value().se);
     }
   };
   fill(layout.mean(), layout.dim, m.mean, m.mean_se);
@@ -65,42 +80,53 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
   return m;
 }
 
-TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
                             const TemperedOptions& options) {
   const auto clock = std::chrono::steady_clock::now();
+  const bool by_levels = options.tempering == Tempering::levels,
+             joint = options.tempering == Tempering::joint;
+  // Without weights of its own, beta has both ends equally likely where log zeta is the pilot's log Z.
+  GaussianBase base = fitted;
+  if (!by_levels) base.log_zeta += pilot.log_z.back();
   const int n = options.chains, groups = options.groups, per = n / groups, levels = int(pilot.ladder.size());
   // A trace of at most 64 MiB.
   const int chunk = std::clamp(int(4.0e6 / n), 1, 32);
   std::vector<std::uint32_t> units(groups);
   std::iota(units.begin(), units.end(), 0u);
-  auto engine = base.path_engine(context, units, per, options.covariance, chunk);
+  auto engine = base.path_engine(context, units, per, options.covariance, chunk, options.control);
   std::vector<double> log_weight(levels), beta(n), step(n);
+  const auto level = pilot.draw_levels(context.key, n);
   for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
   // Continuous beta has one step size: that of the level where steps are shortest.
   const double shortest = *std::min_element(pilot.step_size.begin(), pilot.step_size.end());
   for (int c = 0; c < n; ++c) {
-    beta[c] = ladder[pilot.level[c]];
-    step[c] = options.tempering == Tempering::gibbs ? shortest : pilot.step_size[pilot.level[c]];
+    beta[c] = ladder[level[c]];
+    step[c] = by_levels ? pilot.step_size[level[c]] : shortest;
   }
   engine->set_parameters(ParameterLayout::beta, beta);
   engine->set_parameters(ParameterLayout::step_size, step);
-  engine->set_position(pilot.position);
-  engine->initialize();
-
+  std::vector<int> seed(n);
+  std::iota(seed.begin(), seed.end(), 0);
+  auto position = pilot.positions(level, seed);
   TemperedResult out;
-  out.gradients = n;
+  const auto start = [&](const std::vector<double>& control) {
+    position.resize(std::size_t(base.dim()) * n);
+    if (joint) position.insert(position.end(), control.begin(), control.end());
+    engine->set_position(position);
+    engine->initialize();
+    out.gradients += n;
+  };
+  start(controls(context.key, options.control, beta));
+  if (options.control == Control::logistic)
+    start(controls(context.key, options.control, redrawn(context.key, *engine)));
   const double per_iteration = double(n) * options.num_leapfrog;
   const auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
   out.discarded = std::int64_t(options.discard * double(total)) / chunk * chunk;
-  const auto fresh = [&] {
-    return Estimators{SteppingStones(ladder, groups), SimulatedTemperingEvidence(ladder, log_weight, groups),
-                      ContinuousTemperingEvidence(groups)};
-  };
-  Estimators all = fresh(), half = fresh();  // half: of the iterations since the number doubled last
+  SteppingStones all(ladder, groups), half = all;  // half: of the iterations since the number doubled last
   std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
-  std::vector<double> stats(kStatRows, 0.0);
-  const auto value = [&](const Estimators& e) { return e.stones.value(base.log_zeta); };
+  std::vector<double> stats(kStatRows, 0.0), bottom(groups, 0.0);
+  const auto value = [&](const SteppingStones& e) { return e.value(base.log_zeta); };
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
@@ -118,6 +144,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
     const auto s = engine->take_stats();
     for (int r = 0; r < kStatRows; ++r)
       for (int c = 0; c < n; ++c) stats[r] += s[std::size_t(r) * n + c];
+    for (int c = 0; c < n; ++c) bottom[c / per] += s[std::size_t(stat_base_weight) * n + c];
     if (launch.record) {
       const auto trace = engine->trace();
       const std::size_t padded = engine->padded_chains();
@@ -126,7 +153,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
            ++g)  // a group's sums are one thread's: the same bits for any number of them
         for (std::int64_t i = 0; i < next - t; ++i)
           for (int c = g * per; c < (g + 1) * per; ++c)
-            half.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c], options.tempering);
+            half.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
       const auto m = engine->take_moments();
       for (std::size_t r = 0; r < sums[0].size(); ++r)
         for (int c = 0; c < n; ++c) sums[c / per][r] += m[r * n + c];
@@ -135,13 +162,13 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
     if (t == middle) {
       first_half = value(half);
       all = half;
-      half = fresh();
+      half = SteppingStones(ladder, groups);
     }
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
     if (out.interrupted) break;
     if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0) {
-      Estimators so_far = all;
+      SteppingStones so_far = all;
       so_far.merge(half);
       if (value(so_far).se() < 0.7 * options.se) break;  // room for the check against the other estimator
     }
@@ -156,9 +183,10 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
     out.drift = {NAN, NAN};
   }
   out.stepping = value(all).value();
-  out.rao_blackwell = (options.tempering == Tempering::levels ? all.levels.value(base.log_zeta)
-                                                              : all.continuous.value(base.log_zeta))
-                          .value();
+  EndpointEvidence ends(groups);
+  for (int g = 0; g < groups; ++g) ends.add(g, sums[g][MomentLayout::count], bottom[g]);
+  const double prior = by_levels ? log_weight.front() - log_weight.back() : 0;
+  out.rao_blackwell = ends.value(base.log_zeta, prior).value();
   out.moments = weighted_moments(engine->moment_layout(), sums);
   out.acceptance = stats[stat_acceptance] / (double(n) * double(t));
   out.divergences = stats[stat_divergences];

@@ -7,6 +7,7 @@ namespace lockstep {
 
 struct TemperedOptions {
   Tempering tempering = Tempering::levels;
+  Control control = Control::none;  // of joint tempering
   int groups = 8, chains = 1024, num_leapfrog = 5;
   double gradients = 0;  // budget, discarded share included
   double discard = 0.2;  // share of the iterations that is not recorded
@@ -28,9 +29,12 @@ struct TemperedResult {
   bool interrupted = false;
 };
 
-/// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), or continuous tempering
-/// with beta drawn from its conditional (Tempering::gibbs), from the pilot's seeds. Standard errors by the
-/// jackknife over groups, whose pilots and chains are independent of each other.
+/// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), continuous tempering with
+/// beta drawn from its conditional (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's
+/// seeds. The other estimate, beside the stepping stones, has the inverse temperature integrated out:
+///   log zeta + log sum p(beta = 1 | x) - log sum p(beta = 0 | x), corrected for the weights of the levels;
+/// with a control of plateaus it counts the draws at beta = 1 and 0. Standard errors by the jackknife over
+/// groups, whose pilots and chains are independent of each other.
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 

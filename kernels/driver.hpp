@@ -270,7 +270,7 @@ LOCKSTEP_FN E stage_decide(const Model& model, const LaunchSpec& spec, const Dra
     const L weighted = cast<L>(a) * chees;
     add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
   }
-  if constexpr (Model::kTempered) temper<L, E>(spec, draw, w);
+  if constexpr (Model::kTempered) temper<L, E>(model, spec, draw, w);
   return a;
 }
 

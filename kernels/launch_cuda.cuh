@@ -58,6 +58,24 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     advance_lanes<Transition, R, E>(model, spec, make_working_lanes<R, E>(model, b, chain, spec.covariance));
 }
 
+/// A thread for every pair of neighbouring levels of every unit.
+template <class R, class E>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    swap_kernel(const __grid_constant__ BatchView<R, E> b, const __grid_constant__ ParameterLayout layout,
+                int cache_rows, const __grid_constant__ StreamKey key, std::uint32_t iteration, int units) {
+  const int pairs = b.levels / 2, thread = this_chain();
+  if (thread < units * pairs)
+    swap_levels(b, layout, cache_rows, key, iteration, thread / pairs, thread % pairs);
+}
+template <class R, class E>
+void swap_tiles(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,
+                std::uint32_t iteration, int units) {
+  const int tiles = (units * (b.levels / 2) + kTile - 1) / kTile;
+  if (tiles == 0) return;
+  launch_chains(tiles, swap_kernel<R, E>, b, layout, cache_rows, key, iteration, units);
+  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
 /// Gradient and energy of every chain's present position. Throws std::runtime_error on any CUDA error.
 template <class R, class E, class Model>
 void initialize_tiles(const Model& model, const BatchView<R, E>& b) {

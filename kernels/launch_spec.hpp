@@ -10,7 +10,16 @@ enum class Tempering {
   fixed,   // not at all
   gibbs,   // drawn given x, uniform on [0, 1] before the data: continuous tempering
   levels,  // drawn given x from a ladder with weights: simulated tempering
-  anneal   // steps down the ladder by one, and the weight is kept: annealed importance sampling
+  anneal,  // steps down the ladder by one, and the weight is kept: annealed importance sampling
+  swap,    // exchanged between the chains of a unit, one at each level of the ladder: parallel tempering
+  joint    // a function of one more coordinate of the state, moved by the transition itself
+};
+
+/// Joint tempering: how the inverse temperature depends on the control coordinate u.
+enum class Control {
+  none,      // beta is the chain's own parameter
+  logistic,  // beta = sigmoid(u), uniform on [0, 1] a priori (Graham & Storkey 2017, section 4)
+  plateaus   // of period 4 in u, 1 for |u| <= 1/2 and 0 for |u| >= 3/2 (Gobbo & Leimkuhler 2015)
 };
 
 /// One launch: iterations [begin, end) of every chain.
@@ -76,6 +85,7 @@ struct BatchView {
   // The ladder of inverse temperatures, 0 to 1, with the log weight and the step size of each level.
   const double *ladder = nullptr, *level_weight = nullptr, *level_step = nullptr;
   int levels = 0;
+  int* holder = nullptr;    // swap: [unit][level], the chain that is at the level
   double* trace = nullptr;  // [iteration of the launch][beta, Delta][tiles * 32], or none
   float* draws = nullptr;   // [draw][dim + kDrawExtraRows][tiles * 32], or none
 };

@@ -97,8 +97,8 @@ LOCKSTEP_FN E draw_level(const Ladder& ladder, E delta, E u, E& step, E& top, E&
 
 /// Moves beta after the transition of an iteration, caches the weights of beta = 1 and 0 given x, counts
 /// round trips, and writes the trace. A chain where Delta is not finite keeps its beta and weighs nothing.
-template <class L, class E, class W>
-LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void temper(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
   const E delta = w.cache[1];
   const auto good = is_finite(delta);
   E beta = w.energy_parameters[ParameterLayout::beta], top, bottom;
@@ -111,12 +111,22 @@ LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w)
     E step = w.energy_parameters[ParameterLayout::step_size], drawn = step;
     beta = select(good, draw_level(w.ladder, delta, u, drawn, top, bottom), beta);
     w.parameters.set(ParameterLayout::step_size, cast<L>(select(good, drawn, step)));
+  } else if (spec.tempering == Tempering::joint) {
+    beta = model.template temperature<E>(cast<E>(w.position[model.dim()])).beta;
+    if (model.control == Control::logistic) continuous_weights(delta, top, bottom);
   } else {  // averages at the chain's own beta
     top = E(1);
     bottom = E(1);
   }
-  if (spec.tempering == Tempering::gibbs || spec.tempering == Tempering::levels)
+  if (spec.tempering == Tempering::gibbs || spec.tempering == Tempering::levels) {
     set_beta<L, E>(w, cast<L>(beta));
+    beta = w.energy_parameters[ParameterLayout::beta];  // as the state holds it
+  }
+  if (spec.tempering == Tempering::swap ||
+      (spec.tempering == Tempering::joint && model.control == Control::plateaus)) {  // the ends alone count
+    top = select(beta >= E(1), E(1), E(0));
+    bottom = select(beta <= E(0), E(1), E(0));
+  }
   top = select(good, top, E(0));
   bottom = select(good, bottom, E(0));
   w.cache.set(2, top);
@@ -124,7 +134,8 @@ LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w)
   if (spec.record) add_to(w.stats + stat_base_weight * kTile, bottom);
 
   // A round trip of continuous beta runs between the outer tenths.
-  const E edge = E(scalar_t<E>(spec.tempering == Tempering::gibbs ? 0.1 : 0));
+  const bool continuous = spec.tempering == Tempering::gibbs || spec.tempering == Tempering::joint;
+  const E edge = E(scalar_t<E>(continuous ? 0.1 : 0));
   alignas(64) scalar_t<E> place[lane_width<E>];
   store(place, select(beta >= E(1) - edge, E(1), select(beta <= edge, E(-1), E(0))));
   for (int i = 0; i < lane_width<E>; ++i) {
@@ -136,9 +147,42 @@ LOCKSTEP_FN void temper(const LaunchSpec& spec, const Draw<L>& draw, const W& w)
   }
   if (w.trace != nullptr) {
     double* out = w.trace + 2 * w.trace_stride * std::ptrdiff_t(draw.iteration - spec.begin);
-    Rows<E, double>{out, 0}.set(0, w.energy_parameters[ParameterLayout::beta]);
+    Rows<E, double>{out, 0}.set(0, beta);
     Rows<E, double>{out + w.trace_stride, 0}.set(0, delta);
   }
+}
+
+/// Parallel tempering with deterministic even-odd swaps (Syed et al. 2022), after the transitions of an
+/// iteration: the chains at levels k and k + 1 of a unit, k even at even iterations and odd at odd ones,
+/// exchange their inverse temperatures with probability min(1, exp((beta_k - beta_{k+1}) (Delta_k -
+/// Delta_{k+1}))). Leaves the product of all levels' densities invariant, and costs no gradient.
+template <class R, class E>
+LOCKSTEP_FN void swap_levels(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows,
+                             const StreamKey& key, std::uint32_t iteration, int unit, int pair) {
+  const int k = 2 * pair + int(iteration & 1);
+  if (k + 1 >= b.levels) return;
+  int& low = b.holder[unit * b.levels + k];
+  int& high = b.holder[unit * b.levels + k + 1];
+  const auto cache = [&](int chain, int row) -> E& {
+    return b.cache[(std::ptrdiff_t(chain / kTile) * cache_rows + row) * kTile + chain % kTile];
+  };
+  const auto parameter = [&](int chain, int row) -> R& {
+    return b.parameters[(std::ptrdiff_t(chain / kTile) * layout.rows() + row) * kTile + chain % kTile];
+  };
+  const E step = E(parameter(low, ParameterLayout::beta)) - E(parameter(high, ParameterLayout::beta));
+  const E log_ratio = step * (cache(low, 1) - cache(high, 1));
+  const Draw<double> draw{key, iteration, std::uint32_t(k), b.unit[low]};
+  if (!(draw.uniform(Purpose::swap) < ::exp(double(log_ratio >= 0 ? E(0) : log_ratio)))) return;  // NaN: none
+  cache(low, 0) += step * cache(low, 1);
+  cache(high, 0) -= step * cache(high, 1);
+  for (const int row : {int(ParameterLayout::beta), int(ParameterLayout::step_size)}) {
+    const R kept = parameter(low, row);
+    parameter(low, row) = parameter(high, row);
+    parameter(high, row) = kept;
+  }
+  const int kept = low;
+  low = high;
+  high = kept;
 }
 
 }  // namespace lockstep

@@ -33,7 +33,7 @@ LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, [[maybe_unused
                       const M& p) {
   if constexpr (Model::kTempered) {
     model.template force<L>(x, par, g, [&](int i, L f) {
-      if (Model::kDim == 0 && model.layout.dense_metric) {
+      if (Model::kDim == 0 && model.layout.dense_metric && i < model.dim()) {
         for (int j = 0; j <= i; ++j)
           p.set(j, fma(factor * par[model.layout.metric_factor() + i * (i + 1) / 2 + j], f, p[j]));
       } else {

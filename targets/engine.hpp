@@ -23,6 +23,7 @@ struct ModelSpec {
   double fixed_beta = 0, low = 0, high = 1, g_exponent = 0;
   double box = std::numeric_limits<double>::infinity();
   bool dense_metric = false, dense_base = false;
+  Control control = Control::none;  // of a path
 };
 
 struct EngineSpec {
@@ -67,6 +68,9 @@ class Engine {
   virtual std::vector<double> beta() = 0;
   /// The ladder that tempering and annealing move on, with the log weight and the step size of each level.
   /// Returns its inverse temperatures as the state's precision holds them: those are the ones that count.
+  ///
+  /// For Tempering::swap a unit's chains are as many as the levels; chain k of a unit begins at level k, and
+  /// the host sets the inverse temperatures and step sizes that go with that.
   virtual std::vector<double> set_ladder(std::vector<double> beta, std::vector<double> log_weight,
                                          std::vector<double> step_size) = 0;
   virtual void advance(const LaunchSpec& spec) = 0;

@@ -62,6 +62,14 @@ struct CpuBackend {
       advance_cpu<Hmc, L, LE>(model, b, spec, threads_);
     });
   }
+  /// One round of even-odd swaps in every unit.
+  template <class R, class E>
+  void swap(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,
+            std::uint32_t iteration, int units) const {
+    for (int unit = 0; unit < units; ++unit)
+      for (int pair = 0; 2 * pair + 1 < b.levels; ++pair)
+        swap_levels(b, layout, cache_rows, key, iteration, unit, pair);
+  }
 
  private:
   /// Calls f with the lane types of the width in use: 16 floats or 8 doubles to a register with AVX-512.

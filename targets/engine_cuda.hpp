@@ -78,6 +78,12 @@ class CudaBackend {
       advance_tiles<Hmc>(model, b, spec);
     }
   }
+  /// One round of even-odd swaps in every unit.
+  template <class R, class E>
+  void swap(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,
+            std::uint32_t iteration, int units) const {
+    swap_tiles(b, layout, cache_rows, key, iteration, units);
+  }
 
  private:
   /// Memory between the stages, made at the first staged launch.

@@ -33,6 +33,9 @@ class EngineOf : public Engine {
     accumulators_.resize(rows(moments_.rows()));
     mode_.resize(rows(1), -1);
     trip_.resize(rows(1), 0);
+    std::vector<int> holder(chains_);
+    std::iota(holder.begin(), holder.end(), 0);
+    Backend::from_host(holder_, holder);
     trace_.resize(rows(2 * spec.trace));
     work_.resize(backend_.needs_work_rows(model_) ? rows(3 * model_.rows()) : 0);
     work_energy_.resize(backend_.needs_work_rows(model_) ? rows(model_.rows() + model_.cache_rows()) : 0);
@@ -93,6 +96,9 @@ class EngineOf : public Engine {
     LaunchSpec s = spec;
     s.covariance = moments_.covariance;
     assert(draws_.empty() || (s.end - s.begin + s.thin - 1) / s.thin <= draw_capacity_);
+    if constexpr (Model::kTempered) {
+      if (s.tempering == Tempering::swap) return advance_swapping(s);
+    }
     backend_.template advance<R, E>(model_, view(), s);
   }
   std::vector<double> stats(bool reset) override { return read(stats_, kStatRows, reset); }
@@ -103,6 +109,20 @@ class EngineOf : public Engine {
  private:
   template <class T>
   using Vector = typename Backend::template vector<T>;
+
+  /// A launch for each iteration, and between them the swaps, which need all levels of a unit.
+  void advance_swapping(const LaunchSpec& spec) {
+    assert(draws_.empty() && levels_ > 0 && chains_ % levels_ == 0);
+    LaunchSpec one = spec;
+    for (std::uint32_t t = spec.begin; t < spec.end; ++t) {
+      one.begin = t;
+      one.end = t + 1;
+      auto v = view();
+      if (v.trace != nullptr) v.trace += std::ptrdiff_t(2) * tiles_ * kTile * (t - spec.begin);
+      backend_.template advance<R, E>(model_, v, one);
+      backend_.swap(v, model_.layout, model_.cache_rows(), one.key, t, chains_ / levels_);
+    }
+  }
 
   BatchView<R, E> view() {
     BatchView<R, E> v;
@@ -120,6 +140,7 @@ class EngineOf : public Engine {
     v.level_weight = Backend::data(level_weight_);
     v.level_step = Backend::data(level_step_);
     v.levels = levels_;
+    v.holder = Backend::data(holder_);
     v.trace = trace_.empty() ? nullptr : Backend::data(trace_);
     v.chain = Backend::data(chain_);
     v.unit = Backend::data(unit_);
@@ -168,7 +189,7 @@ class EngineOf : public Engine {
   Vector<R> position_, gradient_, parameters_, work_;
   Vector<E> cache_, work_energy_;
   Vector<double> stats_, accumulators_;
-  Vector<int> mode_, trip_;
+  Vector<int> mode_, trip_, holder_;
   Vector<double> ladder_, level_weight_, level_step_, trace_;
   int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;
@@ -196,7 +217,7 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
   }
   if (m.kind == ModelKind::path)
     return std::make_unique<EngineOf<Backend, Path<Density, D, true>, R, E>>(
-        Path<Density, D, true>{density, layout}, spec);
+        Path<Density, D, true>{density, layout, m.control}, spec);
   return std::make_unique<EngineOf<Backend, Path<Density, D, false>, R, E>>(
       Path<Density, D, false>{density, layout}, spec);
 }

@@ -132,8 +132,8 @@ TEST(LadderEstimators, UnbiasedAndCovered) {
       coverage[k].add(values[k].estimate, values[k].se(), path.log_z);
       variance[k].add(values[k].se() * values[k].se());
     }
-    const LogZ apart = (values[3] - values[4]).value();
-    coverage[5].add(apart.estimate, apart.se, 0);
+    const Jackknife apart = values[3] - values[4];
+    coverage[5].add(apart.estimate, apart.se(), 0);
     const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, kDraws / 2), path.log_zeta),
                                         bridge_stepping_stones(s.slice(kDraws / 2, kDraws), path.log_zeta));
     coverage[6].add(drift.estimate, drift.se, 0);

@@ -11,6 +11,7 @@
 #include "host/annealed_weights.hpp"
 #include "host/pe_evidence.hpp"
 #include "host/schedules.hpp"
+#include "kernels/tempering.hpp"
 #include "tests/support/gaussian_path.hpp"
 #include "tests/support/statistics.hpp"
 
@@ -50,16 +51,34 @@ class Chain {
   std::normal_distribution<double> normal_;
 };
 
+/// The weights of the ends of one draw, as the kernels find them: of continuous tempering, and of simulated
+/// tempering on a ladder with weights.
+void add_continuous(EndpointEvidence& to, int block, double delta) {
+  double top, bottom;
+  continuous_weights(delta, top, bottom);
+  to.add(block, top, bottom);
+}
+struct Levels {
+  std::vector<double> beta, log_weight, step = std::vector<double>(beta.size(), 1.0);
+  void add(EndpointEvidence& to, int block, double delta) const {
+    double step_size, top, bottom;
+    draw_level(Ladder{beta.data(), log_weight.data(), step.data(), int(beta.size())}, delta, 0.5, step_size,
+               top, bottom);
+    to.add(block, top, bottom);
+  }
+  double log_prior() const { return log_weight.front() - log_weight.back(); }
+};
+
 // ---- exact identities
 
 TEST(LogZIdentities, FlatEnergyGivesExactlyZero) {
   SteppingStones stones({0, 0.3, 1}, 4);
-  ContinuousTemperingEvidence continuous(4);
-  SimulatedTemperingEvidence simulated({0, 0.3, 1}, {0, 0, 0}, 4);
+  EndpointEvidence continuous(4), simulated(4);
+  const Levels levels{{0, 0.3, 1}, {0, 0, 0}};
   for (int k = 0; k < 40; ++k) {
     stones.add(k % 4, k / 39.0, 0);
-    continuous.add(k % 4, 0);
-    simulated.add(k % 4, 0);
+    add_continuous(continuous, k % 4, 0);
+    levels.add(simulated, k % 4, 0);
   }
   for (const Jackknife& j : {stones.value(0), continuous.value(0), simulated.value(0)}) {
     EXPECT_EQ(j.estimate, 0);
@@ -68,16 +87,17 @@ TEST(LogZIdentities, FlatEnergyGivesExactlyZero) {
 }
 
 TEST(LogZIdentities, EqualDeltasHaveNoError) {
-  for (double delta : {3.0, -3.0, 2000.0, -2000.0}) {
+  for (double delta : {3.0, -3.0, 600.0, -600.0}) {
     SteppingStones stones({0, 0.1, 0.3, 1}, 4);
-    ContinuousTemperingEvidence continuous(4);
-    SimulatedTemperingEvidence simulated({0, 0.3, 1}, {0, 5, 7}, 4);
+    EndpointEvidence continuous(4), simulated(4);
+    const Levels levels{{0, 0.3, 1}, {0, 5, 7}};
     for (int k = 0; k < 40; ++k) {
       stones.add(k % 4, k / 39.0, delta);
-      continuous.add(k % 4, delta);
-      simulated.add(k % 4, delta);
+      add_continuous(continuous, k % 4, delta);
+      levels.add(simulated, k % 4, delta);
     }
-    for (const Jackknife& j : {stones.value(2), continuous.value(2), simulated.value(2)}) {
+    for (const Jackknife& j :
+         {stones.value(2), continuous.value(2), simulated.value(2, levels.log_prior())}) {
       EXPECT_NEAR(j.estimate, 2 - delta, 1e-12 * std::abs(delta));
       EXPECT_NEAR(j.se(), 0, 1e-11 * std::abs(delta));
     }
@@ -88,16 +108,18 @@ TEST(LogZIdentities, OneStepIsImportanceSampling) {
   const std::vector<double> delta = {0.3, -2, 1.5, 8, kInfinity};
   std::vector<double> weights;
   SteppingStones stones({0, 1}, 5);
-  SimulatedTemperingEvidence simulated({0, 1}, {900, 0}, 5);
+  EndpointEvidence simulated(5);
+  const Levels levels{{0, 1}, {600, 0}};  // so large a weight: every draw is one of the base
   for (int k = 0; k < 5; ++k) {
     weights.push_back(-delta[k]);
     stones.add(k, 0, delta[k]);
-    simulated.add(k, delta[k]);  // so large a weight: every draw is one of the base
+    if (k < 4) levels.add(simulated, k, delta[k]);
   }
   const double expected = std::log((std::exp(-0.3) + std::exp(2) + std::exp(-1.5) + std::exp(-8)) / 5);
   EXPECT_NEAR(summarise_weights(weights).log_mean.estimate, expected, 1e-14);
   EXPECT_NEAR(stones.value(1).estimate, 1 + expected, 1e-14);
-  EXPECT_NEAR(simulated.value(1).estimate, 1 + expected, 1e-12);
+  simulated.add(4, 0, 1);  // outside the support
+  EXPECT_NEAR(simulated.value(1, levels.log_prior()).estimate, 1 + expected, 1e-12);
   SteppingStones reverse({0, 1}, 4);
   for (int k = 0; k < 4; ++k) reverse.add(k, 1, delta[k]);
   EXPECT_NEAR(reverse.value(1).estimate,
@@ -105,24 +127,16 @@ TEST(LogZIdentities, OneStepIsImportanceSampling) {
 }
 
 TEST(LogZIdentities, ContinuousTemperingIsThePseudoExtendedOneWithoutWeights) {
-  ContinuousTemperingEvidence continuous(8);
+  EndpointEvidence continuous(8);
   PseudoExtendedEvidence extended(0, 8);
   Random random(20260310);
   for (int k = 0; k < 400; ++k) {
     const double delta = 60 * (uniform(random) - 0.5);
-    continuous.add(k % 8, delta);
+    add_continuous(continuous, k % 8, delta);
     extended.add(k % 8, 1, delta);
   }
   EXPECT_NEAR(continuous.value(2).estimate, extended.value(2).estimate, 1e-12);
-  EXPECT_NEAR(continuous.value(2).se(), extended.value(2).se, 1e-12);
-}
-
-TEST(LogZIdentities, LevelProbabilities) {
-  const auto log_p = log_level_probabilities({0, 0.5, 1}, {1, 2, 3}, 4);
-  const double total = std::exp(1) + std::exp(0) + std::exp(-1);
-  EXPECT_NEAR(log_p[0], 1 - std::log(total), 1e-15);
-  EXPECT_NEAR(log_p[2], -1 - std::log(total), 1e-15);
-  EXPECT_EQ(log_level_probabilities({0, 1}, {0, 0}, kInfinity), (std::vector<double>{0, -kInfinity}));
+  EXPECT_NEAR(continuous.value(2).value().se, extended.value(2).se, 1e-12);
 }
 
 // ---- bookkeeping of the stepping stones
@@ -220,9 +234,9 @@ TEST(SteppingStones, RightForEveryMarginalOfBeta) {
           stones.add(b, beta, chain.delta(beta));
         }
       }
-      const LogZ v = stones.value(path.log_zeta).value();
-      ASSERT_LT(v.se, 0.3) << what;
-      coverage.add(v.estimate, v.se, path.log_z);
+      const Jackknife v = stones.value(path.log_zeta);
+      ASSERT_LT(v.se(), 0.3) << what;
+      coverage.add(v.estimate, v.se(), path.log_z);
     }
     expect_covered(coverage, what);
   }
@@ -234,23 +248,23 @@ TEST(ContinuousTempering, UnbiasedAndCovered) {
   Coverage coverage(kBlocks - 1), difference(kBlocks - 1), drift(kBlocks - 1);
   for (int r = 0; r < kReplicates; ++r) {
     SteppingStones stones(path.barrier_ladder(8), kBlocks);
-    std::vector<ContinuousTemperingEvidence> halves(2, ContinuousTemperingEvidence(kBlocks));
+    std::vector<EndpointEvidence> parts(3, EndpointEvidence(kBlocks));  // halves, and all
     for (int b = 0; b < kBlocks; ++b) {
       Chain chain(path, 0.8, random);
       for (int i = 0; i < 200; ++i) {
         const double beta = path.draw_beta(random), delta = chain.delta(beta);
-        halves[i / 100].add(b, delta);
+        add_continuous(parts[i / 100], b, delta);
+        add_continuous(parts[2], b, delta);
         stones.add(b, beta, delta);
       }
     }
-    const LogZ moved = split_half_drift(halves[0].value(path.log_zeta), halves[1].value(path.log_zeta));
-    drift.add(moved.estimate, moved.se, 0);
-    halves[0].merge(halves[1]);
-    const Jackknife j = halves[0].value(path.log_zeta);
+    const LogZ moved = split_half_drift(parts[0].value(path.log_zeta), parts[1].value(path.log_zeta));
+    drift.add(moved.estimate, moved.se * std::sqrt((kBlocks - 3.0) / (kBlocks - 1)), 0);
+    const Jackknife j = parts[2].value(path.log_zeta);
     coverage.add(j.estimate, j.se(), path.log_z);
     // The two estimators share their draws.
-    const LogZ apart = (j - stones.value(path.log_zeta)).value();
-    difference.add(apart.estimate, apart.se, 0);
+    const Jackknife apart = j - stones.value(path.log_zeta);
+    difference.add(apart.estimate, apart.se(), 0);
   }
   expect_covered(coverage, "log Z");
   expect_covered(difference, "difference to the stepping stones");
@@ -265,17 +279,18 @@ TEST(SimulatedTempering, UnbiasedAndCovered) {
     log_weights.push_back(-path.log_normaliser(ladder[k]) + 0.4 * std::sin(double(k)));
     level.push_back(std::exp(log_weights[k] + path.log_normaliser(ladder[k])));
   }
-  std::discrete_distribution<int> draw_level(level.begin(), level.end());
+  const Levels levels{ladder, log_weights};
+  std::discrete_distribution<int> draw(level.begin(), level.end());
   Random random(20260314);
   Coverage coverage(kBlocks - 1);
   for (int r = 0; r < kReplicates; ++r) {
-    SimulatedTemperingEvidence evidence(ladder, log_weights, kBlocks);
+    EndpointEvidence evidence(kBlocks);
     for (int b = 0; b < kBlocks; ++b) {
       Chain chain(path, 0.8, random);
-      for (int i = 0; i < 100; ++i) evidence.add(b, chain.delta(ladder[draw_level(random)]));
+      for (int i = 0; i < 100; ++i) levels.add(evidence, b, chain.delta(ladder[draw(random)]));
     }
-    const LogZ v = evidence.value(path.log_zeta).value();
-    coverage.add(v.estimate, v.se, path.log_z);
+    const Jackknife v = evidence.value(path.log_zeta, levels.log_prior());
+    coverage.add(v.estimate, v.se(), path.log_z);
   }
   expect_covered(coverage, "log Z");
 }
@@ -289,12 +304,12 @@ TEST(SteppingStones, BarrierBinsWhereEqualWidthFails) {
   testing::RunningMean errors[4];
   for (int r = 0; r < kReplicates; ++r) {
     SteppingStones width(linear_ladder(16), 16), barrier(path.barrier_ladder(16), 16), flat = barrier;
-    ContinuousTemperingEvidence weights(16);
+    EndpointEvidence weights(16);
     for (int i = 0; i < 8192; ++i) {
       const double beta = path.draw_beta(random), delta = path.draw(beta, random);
       width.add(i % 16, beta, delta);
       barrier.add(i % 16, beta, delta);
-      weights.add(i % 16, delta);
+      add_continuous(weights, i % 16, delta);
       const double other = path.at_barrier(uniform(random));
       flat.add(i % 16, other, path.draw(other, random));
     }

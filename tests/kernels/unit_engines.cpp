@@ -12,7 +12,8 @@ std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const Engin
     return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(Model{density, layout}, spec);
   }
   using Model = Path<TestDensity, 0, true>;
-  return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(Model{density, layout}, spec);
+  return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(
+      Model{density, layout, spec.model.control}, spec);
 }
 
 std::vector<Named> cases() {
@@ -32,6 +33,11 @@ std::vector<Named> cases() {
   for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
                                  std::pair{"anneal", Tempering::anneal}})
     add(name, [t = tempering](BatchCase& c) { c.model.kind = ModelKind::path, c.tempering = t; });
+  for (auto [name, control] :
+       {std::pair{"joint", Control::logistic}, std::pair{"joint with plateaus", Control::plateaus}})
+    add(name, [u = control](BatchCase& c) {
+      c.model.kind = ModelKind::path, c.tempering = Tempering::joint, c.model.control = u;
+    });
   add("random walk", [](BatchCase& c) { c.transition = TransitionKind::random_walk; });
   return all;
 }

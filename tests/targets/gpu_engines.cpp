@@ -68,6 +68,12 @@ std::vector<Named> all_cases() {
     cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
     cases.back().batch.tempering = tempering;
   }
+  for (auto [name, control] :
+       {std::pair{"joint", Control::logistic}, std::pair{"plateaus", Control::plateaus}}) {
+    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.back().batch.tempering = Tempering::joint;
+    cases.back().batch.model.control = control;
+  }
   Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
   walk.batch.transition = TransitionKind::random_walk;
   cases.push_back(walk);

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/evidence_methods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/annealed_weights.hpp"
+#include "host/annealing.hpp"
+#include "host/chain_run.hpp"
+#include "host/estimates.hpp"
+#include "host/parallel_tempering.hpp"
+#include "host/sample.hpp"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMbarSamples = 2e5;  // of Delta: each costs the square of the levels, several times
+
+Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
+
+/// The bounds cannot both hold, or the other estimator is far: beyond three standard errors.
+bool differ(const LogZ& a, const LogZ& b) {
+  return !(std::abs(a.estimate - b.estimate) <= 3 * std::max(a.se, b.se));
+}
+/// A difference that is not zero by its own standard error.
+bool significant(const LogZ& difference) { return !(std::abs(difference.estimate) <= 3 * difference.se); }
+
+/// What chains that must travel between beta = 0 and 1 report alike.
+template <class Result>
+void report_chains(Found& f, const Result& r, double travellers, double se) {
+  f.moments = r.moments;
+  f.acceptance = r.acceptance;
+  f.divergences = r.divergences;
+  f.gradients = r.gradients;
+  f.iterations = double(r.iterations);
+  f.seconds = r.seconds;
+  f.interrupted = r.interrupted;
+  const double each = r.gradients / f.chains, trips = r.round_trips / travellers;
+  f.diagnostics["gradients_per_chain"] = each;
+  f.diagnostics["discarded"] = r.discarded;
+  f.diagnostics["round_trips"] = r.round_trips;
+  if (!(trips >= 1)) {
+    f.failed.push_back("round_trips");
+    f.warnings.push_back(
+        fmt::format("chains are short: {:.0f} gradients and {:.2g} round trips each", each, trips));
+  }
+  if (se > 0 && !(f.log_z.se <= se)) f.failed.push_back("se");
+}
+
+Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+  TemperedOptions o;
+  o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
+                : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
+                                                                   : Tempering::levels;
+  o.control = c.method == "ct-joint"   ? Control::logistic
+              : c.method == "extended" ? Control::plateaus
+                                       : Control::none;
+  o.groups = c.groups;
+  o.chains = c.chains;
+  o.num_leapfrog = c.num_leapfrog;
+  o.gradients = gradients;
+  o.discard = c.discard;
+  o.se = se;
+  o.covariance = covariance;
+  const TemperedResult r = run_tempered(context, base, pilot, o);
+  Found f;
+  f.chains = c.chains;
+  f.log_z = r.stepping;
+  report_chains(f, r, c.chains, se);
+  f.diagnostics["rao_blackwell"] = as_json(r.rao_blackwell);
+  f.diagnostics["drift"] = as_json(r.drift);
+  if (differ(r.stepping, r.rao_blackwell)) f.failed.push_back("estimators_disagree");
+  if (significant(r.drift)) f.failed.push_back("drift");
+  return f;
+}
+
+/// Parallel tempering, and thermodynamic integration over its levels.
+Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+  ParallelTemperingOptions o;
+  o.groups = c.groups;
+  o.ladder = c.ladder(pilot.barriers());
+  o.respace = c.schedule == "barrier";
+  // Copies that are too short are worth less than fewer.
+  const double longest = gradients / (double(o.ladder.size()) * c.num_leapfrog * 500);
+  o.copies = c.copies > 0 ? c.copies
+                          : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
+  o.num_leapfrog = c.num_leapfrog;
+  o.gradients = gradients;
+  o.discard = c.discard;
+  o.se = se;
+  o.covariance = covariance;
+  const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
+  const double zeta = base.log_zeta;
+  const LadderSamples& s = r.samples;
+  const Jackknife bridge = bridge_stepping_stones(s, zeta), forward = forward_stepping_stones(s, zeta),
+                  backward = backward_stepping_stones(s, zeta);
+  const auto integration = thermodynamic_integration(s, zeta);
+  const LogZ integrated = {integration.log_z.estimate,
+                           std::hypot(integration.log_z.value().se, integration.discretisation)};
+  const bool integrates = c.method == "ti";
+  Found f;
+  f.chains = o.copies * s.levels();
+  f.log_z = integrates ? integrated : bridge.value();
+  report_chains(f, r, f.chains, se);
+  const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
+                                      bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
+  const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
+  f.diagnostics["bridge"] = as_json(bridge.value());
+  f.diagnostics["forward"] = as_json(forward.value());
+  f.diagnostics["backward"] = as_json(backward.value());
+  f.diagnostics["mbar"] = as_json(mbar(s.thinned(stride), zeta).value());
+  f.diagnostics["thermodynamic_integration"] = as_json(integrated);
+  f.diagnostics["discretisation"] = integration.discretisation;
+  f.diagnostics["drift"] = as_json(drift);
+  f.diagnostics["copies"] = o.copies;
+  f.diagnostics["rejection"] = r.rejection;
+  f.diagnostics["barrier"] = r.barrier;
+  f.diagnostics["schedule"] = s.ladder;
+  if (significant(drift)) f.failed.push_back("drift");
+  if (integrates ? differ(integrated, bridge.value()) : significant((forward - backward).value()))
+    f.failed.push_back("estimators_disagree");
+  return f;
+}
+
+Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceConfig& c,
+                 const TargetInstance& target, bool covariance) {
+  Found f;
+  BlockLogSums sums(c.groups, 1);
+  for (int g = 0; g < c.groups; ++g) sums.add(g, 0, pilot.group_log_z[g]);
+  f.log_z = (sums.combine({1}) + (base.log_zeta - std::log(double(c.groups)))).value();
+  // A group counts by its own estimate of Z: the union is then one weighted sample.
+  auto weight = pilot.last_weight;
+  const int per = int(weight.size()) / c.groups;
+  const double most = *std::max_element(pilot.group_log_z.begin(), pilot.group_log_z.end());
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] *= std::exp(pilot.group_log_z[i / per] - most);
+  f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
+  f.acceptance = pilot.acceptance;
+  f.chains = int(weight.size());
+  return f;
+}
+
+Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceConfig& c, double gradients, bool covariance) {
+  AnnealingOptions o;
+  const auto barrier = pilot.barriers();
+  o.ladder = c.ladder(barrier);
+  for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
+  const bool both = c.method == "bdmc";
+  const double steps = double(o.ladder.size() - 1) * c.num_leapfrog;
+  o.runs = c.groups * std::max(2, int(gradients / ((both ? 2.0 : 1.0) * c.groups * steps)));
+  o.num_leapfrog = c.num_leapfrog;
+  o.groups = c.groups;
+  o.covariance = covariance;
+  const AnnealingResult forward = anneal(context, base, o);
+  Found f;
+  f.moments = forward.moments;
+  f.acceptance = forward.acceptance;
+  f.divergences = forward.divergences;
+  f.gradients = forward.gradients;
+  f.iterations = double(o.ladder.size() - 1);
+  f.seconds = forward.seconds;
+  f.chains = o.runs;
+  const auto shifted = [&](LogZ z) { return LogZ{z.estimate + base.log_zeta, z.se}; };
+  const WeightSummary s = summarise_weights(forward.log_weight);
+  f.log_z = shifted(s.log_mean);
+  f.lower = shifted(s.mean_log);
+  f.diagnostics["annealing_ess"] = s.ess;
+  f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
+  if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
+  if (!both) return f;
+  o.reverse = true;
+  const AnnealingResult back = anneal(context, base, o);
+  const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
+  f.gradients += back.gradients;
+  f.seconds += back.seconds;
+  f.log_z = shifted({b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)});
+  f.upper = shifted(b.upper);
+  f.diagnostics["forward"] = as_json(shifted(b.forward));
+  f.diagnostics["reverse"] = as_json(shifted(b.reverse));
+  f.diagnostics["reverse_ess"] = b.reverse_ess;
+  if (f.lower.estimate - f.upper.estimate > 3 * std::hypot(f.lower.se, f.upper.se))
+    f.failed.push_back("bounds_cross");
+  return f;
+}
+
+}  // namespace
+
+Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                 const EvidenceConfig& c, double gradients, double se, bool covariance) {
+  Found f =
+      c.method == "smc"                         ? sequential(pilot, base, c, *context.target, covariance)
+      : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, c, gradients, covariance)
+      : c.method == "pt" || c.method == "ti"    ? laddered(context, base, pilot, c, gradients, se, covariance)
+                                             : tempered(context, base, pilot, c, gradients, se, covariance);
+  f.num_leapfrog = c.num_leapfrog;
+  f.step_size = pilot.step_size.back();
+  return f;
+}
+
+Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
+                          bool covariance) {
+  ChainRunOptions o = chain_run_options(run, {0});
+  o.gradients = c.gradients;
+  o.whole_budget = true;
+  o.se = 0;
+  o.log_z_se = run.se;
+  o.covariance = covariance;
+  const ChainRunResult r = run_chains(context, c.pseudo_extended, o);
+  const Estimates e = estimate(r.units[0]);
+  Found f;
+  if (!r.log_z.empty()) f.log_z = r.log_z[0];
+  f.moments = {e.mean,       e.mean_se,  e.second,      e.second_se,
+               e.covariance, e.quantity, e.quantity_se, e.weight_ess};
+  f.acceptance = e.acceptance;
+  f.divergences = r.units[0].stats[stat_divergences];
+  f.gradients = e.gradients;
+  f.preparation = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0];
+  f.iterations = double(r.units[0].iterations);
+  f.seconds = r.sampling_seconds;
+  f.chains = run.chains;
+  f.step_size = r.frozen.step_size[0];
+  f.num_leapfrog =
+      int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
+  f.interrupted = r.interrupted;
+  f.failed = failed_gates(e, context.target->dim());
+  f.diagnostics["gradients_per_chain"] = e.gradients / f.chains;
+  f.diagnostics[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
+  f.diagnostics["base_log_zeta"] = r.frozen.log_zeta[0];
+  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  return f;
+}
+
+}  // namespace lockstep

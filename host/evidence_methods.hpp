@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/evidence_config.hpp"
+#include "host/tempered_run.hpp"
+
+namespace lockstep {
+
+/// What a method found, in one form.
+struct Found {
+  LogZ log_z{NAN, NAN}, lower{NAN, NAN}, upper{NAN, NAN};
+  WeightedMoments moments;
+  double acceptance = 0, divergences = 0, iterations = 0, seconds = 0;
+  int chains = 0, num_leapfrog = 0;
+  double gradients = 0;    // of the method itself
+  double preparation = 0;  // of the base, the pilot, a warm-up
+  double step_size = NAN;  // at beta = 1
+  bool interrupted = false;
+  nlohmann::ordered_json diagnostics = nlohmann::ordered_json::object();
+  std::vector<std::string> failed, warnings;
+};
+
+/// Runs the method of `config` on the path from a fitted base, after its pilot. `gradients` is what may still
+/// be spent.
+Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                 const EvidenceConfig& config, double gradients, double se, bool covariance);
+
+/// The pseudo-extended chain of `sample`, with all it takes counted in the budget.
+Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& config, const RunOptions& run,
+                          bool covariance);
+
+}  // namespace lockstep
