@@ -17,6 +17,7 @@ inline std::vector<SubjectCase> all_targets() {
       subject<BoltzmannTarget>("boltzmann_10", machine_input(random_boltzmann_machine(10, 4))),
       subject<RadonTarget>("radon_4", radon_input(households(4, 40, 2))),
       subject<RadonTarget>("radon_cells_apart", radon_input(households(3, 30, 3, true))),
+      subject<EightSchoolsTarget>("eight_schools", eight_schools()),
   };
   for_each_target([&]<class Definition>() {
     if (Definition::info().data.empty()) cases.push_back(subject<Definition>());
