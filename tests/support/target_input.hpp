@@ -69,4 +69,12 @@ inline MemoryInput full_mixture() {
   return in;
 }
 
+/// Rubin's data, which target eight_schools has by itself.
+inline MemoryInput eight_schools() {
+  MemoryInput in;
+  in.arrays["y"] = {{28, 8, -3, 7, -1, 1, 18, 12}, {8}};
+  in.arrays["sigma"] = {{15, 10, 16, 11, 9, 11, 10, 18}, {8}};
+  return in;
+}
+
 }  // namespace lockstep::testing
