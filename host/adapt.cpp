@@ -174,7 +174,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   auto engine = context.target->engine(spec);
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.
-  int group = options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
+  int group = !options.superchains ? 1 : options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
   while (options.chains % group != 0) --group;
   for (int c = 0; c < per; ++c) superchain[c] = c / group;
   const auto x = starts(context, *engine, config.model, options, units, found, superchain);

@@ -81,7 +81,8 @@ struct ChainRunOptions {
   double se = 0;
   std::string init = "scout";
   double init_scale = 10;
-  bool pooled = false;  // one adaptation for all units
+  bool superchains = true;  // chains share starts in groups, for nested R-hat
+  bool pooled = false;      // one adaptation for all units
   bool covariance = false;
   bool draws = false;
   int thin = 1;

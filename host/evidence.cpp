@@ -8,14 +8,13 @@
 
 #include "host/annealed_weights.hpp"
 #include "host/annealing.hpp"
+#include "host/base_fit.hpp"
 #include "host/config.hpp"
 #include "host/errors.hpp"
-#include "host/evidence_config.hpp"
 #include "host/files.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/schedules.hpp"
-#include "host/scout.hpp"
 #include "host/summary.hpp"
 #include "host/target_input.hpp"
 
@@ -23,40 +22,6 @@ namespace lockstep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-GaussianBase scouted_base(const RunContext& context, const EvidenceConfig& c, double init_scale) {
-  const ScoutResult found = scout(context, {0}, c.scout_particles, init_scale);
-  const int d = found.dim, n = found.particles;
-  const Eigen::Map<const Eigen::MatrixXd> x(found.position.data(), d, n);
-  const Eigen::VectorXd mean = x.rowwise().mean();
-  const Eigen::MatrixXd centred = x.colwise() - mean;
-  const Eigen::MatrixXd covariance =
-      d <= 256 ? Eigen::MatrixXd(centred * centred.transpose() / (n - 1))
-               : Eigen::MatrixXd((centred.rowwise().squaredNorm() / (n - 1)).asDiagonal());
-  auto base = GaussianBase::from_moments(mean, covariance, c.base_inflation, found.log_z[0], "scout");
-  base.gradients = found.gradients[0];
-  return base;
-}
-
-GaussianBase make_base(const RunContext& context, const EvidenceConfig& c, double init_scale) {
-  if (c.base == "given") {
-    const int d = context.target->dim();
-    const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(c.base_mean.data(), d),
-                          sd = Eigen::Map<const Eigen::VectorXd>(c.base_sd.data(), d);
-    return GaussianBase::from_moments(mean, sd.cwiseAbs2().asDiagonal().toDenseMatrix(), 1, 0, "given");
-  }
-  if (c.base == "guess" && !context.target->has_base_guess())
-    throw UserError("sampler.base is guess (this target proposes none). Use auto or scout");
-  if (c.base != "scout" && context.target->has_base_guess()) {
-    const int d = context.target->dim();
-    const BaseGuess g = context.target->base_guess(c.base_starts, context.key.k0);
-    return GaussianBase::from_moments(
-        Eigen::Map<const Eigen::VectorXd>(g.mean.data(), d),
-        Eigen::Map<const Eigen::MatrixXd>(g.covariance.data(), d, d), 1, g.log_zeta,
-        fmt::format("guess: {} approximations from {} starts", g.components, c.base_starts));
-  }
-  return scouted_base(context, c, init_scale);
-}
 
 /// What a method found, in one form.
 struct Found {
@@ -116,12 +81,7 @@ Found sequential(const RunContext& context, const Pilot& pilot, const GaussianBa
   BlockLogSums sums(c.groups, 1);
   for (int g = 0; g < c.groups; ++g) sums.add(g, 0, pilot.group_log_z[g]);
   f.log_z = (sums.combine({1}) + (base.log_zeta - std::log(double(c.groups)))).value();
-  // A group counts by its own estimate of Z: the union is then one weighted sample.
-  auto weight = pilot.last_weight;
-  const int per = int(weight.size()) / c.groups;
-  const double most = *std::max_element(pilot.group_log_z.begin(), pilot.group_log_z.end());
-  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] *= std::exp(pilot.group_log_z[i / per] - most);
-  f.moments = moments_of_states(*context.target, pilot.last, weight, c.groups, covariance);
+  f.moments = moments_of_states(*context.target, pilot.last, pooled_weights(pilot), c.groups, covariance);
   f.acceptance = pilot.acceptance;
   return f;
 }
@@ -212,7 +172,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   say_device(run, context);
   check_memory(bytes, run.quiet);
 
-  const GaussianBase base = make_base(context, c, run.init_scale);
+  GaussianBase base = fit_base(context, c, run);
   PilotOptions p;
   p.groups = c.groups;
   p.particles = c.particles;
@@ -220,6 +180,10 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   p.num_leapfrog = c.method == "ais" || c.method == "bdmc" ? 5 : c.num_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
+  for (int round = 0; round < c.bootstrap; ++round) {
+    const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
+    base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
+  }
   double trial_gradients = 0;
   if (c.method ==
       "smc") {  // the whole budget is the pilot's: a small one first says how many levels there are
@@ -237,6 +201,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
             : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, c, covariance)
                                                       : tempered(context, base, pilot, c, run, covariance);
   was_interrupted = f.interrupted;
+  if (!base.warning.empty()) f.warnings.push_back(base.warning);
   const double gradients = f.gradients + base.gradients + pilot.gradients + trial_gradients;
   if (gradients > 1.2 * c.gradients)
     f.warnings.push_back(
@@ -273,11 +238,17 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   }
   s["log_z"] = log_z_json(f);
   s["truth"] = truth_json(*target);
-  Json diagnostics = {{"acceptance", f.acceptance},         {"step_size", pilot.step_size.back()},
-                      {"num_leapfrog", c.num_leapfrog},     {"divergences", std::int64_t(f.divergences)},
-                      {"weight_ess", f.moments.weight_ess}, {"base", base.how},
-                      {"base_log_zeta", base.log_zeta},     {"barrier", pilot.barrier},
-                      {"pilot_particles", p.particles},     {"schedule", pilot.ladder}};
+  Json diagnostics = {{"acceptance", f.acceptance},
+                      {"step_size", pilot.step_size.back()},
+                      {"num_leapfrog", c.num_leapfrog},
+                      {"divergences", std::int64_t(f.divergences)},
+                      {"weight_ess", f.moments.weight_ess},
+                      {"base", base.how},
+                      {"base_log_zeta", base.log_zeta},
+                      {"base_gradients", base.gradients},
+                      {"barrier", pilot.barrier},
+                      {"pilot_particles", p.particles},
+                      {"schedule", pilot.ladder}};
   diagnostics.update(f.diagnostics);
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));
