@@ -92,12 +92,11 @@ TEST(EvidenceBytes, ThreadsChangeNothing) {
   }
 }
 
-// Every base, on a system with many modes: one seed, which tells a broken base but no bias.
+// Every base but advi, on a system with many modes: one seed, which tells a broken base but no bias.
 TEST(EvidenceBases, LogZHoldsFromEach) {
   for (const Settings& base : std::vector<Settings>{{{"base", "mean-field"}},
                                                     {{"base", "scout"}},
                                                     {{"base", "warmup"}},
-                                                    {{"base", "advi"}},
                                                     {{"base", "mixture"}},
                                                     {{"base_sd", 3}},
                                                     {{"base_sd", 3}, {"bootstrap", 2}},
@@ -110,6 +109,16 @@ TEST(EvidenceBases, LogZHoldsFromEach) {
                 base.contains("base_sd") && base.size() == 1 ? 1e9 : 4)
         << base;
   }
+}
+
+// advi stands on one mode: from there the others are not found (12 of 12 seeds are over 4 errors low on the
+// system above), and the run says so. Where there is one mode it holds.
+TEST(EvidenceBases, AdviHoldsOnOneModeAndWarnsOnMany) {
+  const auto one = run({"", "gaussian", "auto", 5e5, {{"ratio", 10}}, {{"base", "advi"}}}, 1);
+  EXPECT_LT(std::abs(one["log_z"]["estimate"].get<double>()), 4 * one["log_z"]["se"].get<double>());
+  EXPECT_EQ(one["warnings"].size(), 0u) << one["warnings"];
+  const auto many = run({"", "boltzmann", "auto", 5e5, kUnits, {{"base", "advi"}}}, 1);
+  EXPECT_NE(many["warnings"].dump().find("local approximations"), std::string::npos) << many["warnings"];
 }
 
 TEST(EvidenceBases, BootstrapMendsABadBase) {
