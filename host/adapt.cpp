@@ -66,9 +66,13 @@ void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
     spec.num_leapfrog = 1;
     spec.jitter = false;
     engine.advance(spec);
-    const auto acceptance = unit_means(engine.take_stats(), stat_acceptance, engine.chains(), units);
+    const auto stats = engine.take_stats();
+    const auto acceptance = unit_means(stats, stat_acceptance, engine.chains(), units);
+    const auto gradients = unit_means(stats, stat_gradients, engine.chains(), units);
     bool changed = false;
     for (int u = 0; u < units; ++u) {
+      if (!settled[u])
+        frozen.warmup_gradients[u] += (gradients[u] + engine.samples()) * (engine.chains() / units);
       const int way = acceptance[u] > 0.5 ? 1 : -1;
       if (direction[u] == 0) direction[u] = way;
       if (direction[u] != way) settled[u] = true;  // for good: further trials are for others
@@ -170,7 +174,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   auto engine = context.target->engine(spec);
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.
-  int group = options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
+  int group = !options.superchains ? 1 : options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
   while (options.chains % group != 0) --group;
   for (int c = 0; c < per; ++c) superchain[c] = c / group;
   const auto x = starts(context, *engine, config.model, options, units, found, superchain);
@@ -179,6 +183,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, f, x);
   set_frozen(*engine, config, f);
   engine->initialize();
+  for (double& g : f.warmup_gradients) g += double(per) * engine->samples();
 
   // Iterations are traded for chains, but not below 200.
   const std::int64_t iterations = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),

@@ -83,7 +83,8 @@ struct ChainRunOptions {
   double log_z_se = 0;        // or log Z to within this
   std::string init = "scout";
   double init_scale = 10;
-  bool pooled = false;  // one adaptation for all units
+  bool superchains = true;  // chains share starts in groups, for nested R-hat
+  bool pooled = false;      // one adaptation for all units
   bool covariance = false;
   bool draws = false;
   int thin = 1;

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cmath>
 
+#include "host/base_fit.hpp"
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
 #include "host/files.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
-#include "host/scout.hpp"
 #include "host/summary.hpp"
 #include "host/target_input.hpp"
 
@@ -21,44 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-GaussianBase scouted_base(const RunContext& context, const EvidenceConfig& c, double init_scale) {
-  const ScoutResult found = scout(context, {0}, c.scout_particles, init_scale);
-  const int d = found.dim, n = found.particles;
-  const Eigen::Map<const Eigen::MatrixXd> x(found.position.data(), d, n);
-  const Eigen::VectorXd mean = x.rowwise().mean();
-  const Eigen::MatrixXd centred = x.colwise() - mean;
-  const Eigen::MatrixXd covariance =
-      d <= 256 ? Eigen::MatrixXd(centred * centred.transpose() / (n - 1))
-               : Eigen::MatrixXd((centred.rowwise().squaredNorm() / (n - 1)).asDiagonal());
-  auto base = GaussianBase::from_moments(mean, covariance, c.base_inflation, found.log_z[0], "scout");
-  base.gradients = found.gradients[0];
-  return base;
-}
-
-GaussianBase make_base(const RunContext& context, const EvidenceConfig& c, double init_scale) {
-  if (c.base == "given") {
-    const int d = context.target->dim();
-    const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(c.base_mean.data(), d),
-                          sd = Eigen::Map<const Eigen::VectorXd>(c.base_sd.data(), d);
-    return GaussianBase::from_moments(mean, sd.cwiseAbs2().asDiagonal().toDenseMatrix(), 1, 0, "given");
-  }
-  if (c.base == "guess" && !context.target->has_base_guess())
-    throw UserError("sampler.base is guess (this target proposes none). Use auto or scout");
-  if (c.base != "scout" && context.target->has_base_guess()) {
-    const int d = context.target->dim();
-    const BaseGuess g = context.target->base_guess(c.base_starts, context.key.k0);
-    return GaussianBase::from_moments(
-        Eigen::Map<const Eigen::VectorXd>(g.mean.data(), d),
-        Eigen::Map<const Eigen::MatrixXd>(g.covariance.data(), d, d), 1, g.log_zeta,
-        fmt::format("guess: {} approximations from {} starts", g.components, c.base_starts));
-  }
-  return scouted_base(context, c, init_scale);
-}
-
 /// Base, pilot and method, with all that they spent and what the report says of them.
 Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                   bool covariance) {
-  const GaussianBase base = make_base(context, c, run.init_scale);
+  GaussianBase base = fit_base(context, c, run);
   PilotOptions p;
   p.groups = c.groups;
   p.particles = c.particles;
@@ -66,6 +32,10 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   p.num_leapfrog = c.pilot_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
+  for (int round = 0; round < c.bootstrap; ++round) {
+    const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
+    base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
+  }
   double spent = base.gradients;
   if (c.method ==
       "smc") {  // the whole budget is the pilot's: a small one first says how many levels there are
@@ -80,11 +50,9 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, c, c.gradients - spent, run.se, covariance);
   f.preparation = spent;
-  Json d = {{"base", base.how},
-            {"base_log_zeta", base.log_zeta},
-            {"barrier", pilot.barrier},
-            {"pilot_particles", p.particles},
-            {"schedule", pilot.ladder}};
+  if (!base.warning.empty()) f.warnings.push_back(base.warning);
+  Json d = {{"base", base.how},         {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients},
+            {"barrier", pilot.barrier}, {"pilot_particles", p.particles}, {"schedule", pilot.ladder}};
   d.update(f.diagnostics);
   f.diagnostics = d;
   return f;

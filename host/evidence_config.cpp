@@ -20,11 +20,17 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 
 const Lines& base_settings() {
   static const Lines lines = {
-      {"base", "auto, guess (the target's own, where it has one), scout or given (default auto)"},
-      {"base_mean", "mean of a given base, one number or one per axis (default 0)"},
+      {"base",
+       "auto, gaussian (given moments), mean-field (the target's own), scout, warmup (HMC), advi or mixture "
+       "(default auto: mean-field where the target has one, else scout)"},
+      {"base_mean", "mean of base gaussian, one number or one per axis (default 0)"},
       {"base_sd", "its standard deviations (default 1)"},
-      {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},
-      {"base_starts", "starts of the target's own guess (default 2000)"},
+      {"base_inflation",
+       "factor on the standard deviations of a fitted base, all but gaussian and mean-field (default 1.2)"},
+      {"base_starts",
+       "starts of mean-field (default 2000), restarts of advi (64) and mixture (64 to 1024, by the budget), "
+       "chains of warmup (128)"},
+      {"bootstrap", "rounds in which a pilot's particles refit the base (default 0)"},
       {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;
 }
@@ -33,7 +39,7 @@ Lines with(Lines lines) {
                         {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
                         {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.8)"},
                         {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
-                        {"pilot_share", "of the gradients that the pilot may spend (default 0.2)"}};
+                        {"pilot_share", "of the gradients that pilots may spend (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
   lines.insert(lines.end(), base_settings().begin(), base_settings().end());
   return lines;
@@ -175,15 +181,24 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";
   c.groups = int(s.integer("groups", 8, 4, 64));
-  c.base = s.one_of("base", s.has("base_sd") ? "given" : "auto", {"auto", "guess", "scout", "given"});
-  if (c.base == "given") {
+  c.base = s.one_of("base", s.has("base_sd") ? "gaussian" : "auto",
+                    {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
+  if (c.base == "gaussian") {
     c.base_mean = per_axis(s, run, "base_mean", 0, dim);
     c.base_sd = per_axis(s, run, "base_sd", 1, dim);
     for (double v : c.base_sd)
       if (!(v > 0)) s.refuse("base_sd", "above zero");
+  } else if (s.has("base_sd")) {
+    s.refuse("base_sd", "of base gaussian only");
   }
   c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
-  c.base_starts = int(s.integer("base_starts", 2000, 1, 1 << 20));
+  // A restart costs some 1500 gradients: those of the mixture, which wants many, may take a tenth.
+  const double starts = c.base == "mixture"  ? std::clamp(0.1 * planned / 1500, 64.0, 1024.0)
+                        : c.base == "advi"   ? 64
+                        : c.base == "warmup" ? 128
+                                             : 2000;
+  c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
+  c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
   c.scout_particles = int(s.integer("scout_particles", scout_particles, 64, 1 << 20));
   c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : c.method == "ct-joint" ? 10 : 5, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
@@ -218,7 +233,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   s.finish();
   c.effective = s.effective();
 
-  const double share = c.method == "smc" ? 1.0 : c.pilot_share;
+  // Bootstrap rounds are pilots too: they share.
+  const double share = (c.method == "smc" ? 1.0 : c.pilot_share) / (c.bootstrap + 1);
   c.particles = whole_groups(
       std::min(share * planned / (kTypicalLevels * c.pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
   return c;

@@ -10,10 +10,12 @@ struct EvidenceConfig {
   std::string method;
   int groups = 8;
   // The base.
-  std::string base = "auto";  // guess (the target's own), scout, given; auto: guess where there is one
+  // auto (mean-field where the target has one, else scout), gaussian, mean-field, scout, warmup, advi,
+  // mixture.
+  std::string base = "auto";
   std::vector<double> base_mean, base_sd;
   double base_inflation = 1.2;
-  int base_starts = 2000, scout_particles = 2048;
+  int base_starts = 2000, scout_particles = 2048, bootstrap = 0;
   // The path.
   int num_leapfrog = 5, pilot_leapfrog = 5;
   double target_acceptance = 0.8, rate = 0.25, pilot_share = 0.2, discard = 0.2;

@@ -8,6 +8,7 @@
 
 #include "host/annealed_weights.hpp"
 #include "host/annealing.hpp"
+#include "host/base_fit.hpp"
 #include "host/chain_run.hpp"
 #include "host/estimates.hpp"
 #include "host/parallel_tempering.hpp"
@@ -134,11 +135,7 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
   BlockLogSums sums(c.groups, 1);
   for (int g = 0; g < c.groups; ++g) sums.add(g, 0, pilot.group_log_z[g]);
   f.log_z = (sums.combine({1}) + (base.log_zeta - std::log(double(c.groups)))).value();
-  // A group counts by its own estimate of Z: the union is then one weighted sample.
-  auto weight = pilot.last_weight;
-  const int per = int(weight.size()) / c.groups;
-  const double most = *std::max_element(pilot.group_log_z.begin(), pilot.group_log_z.end());
-  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] *= std::exp(pilot.group_log_z[i / per] - most);
+  const auto weight = pooled_weights(pilot);
   f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
   f.acceptance = pilot.acceptance;
   f.chains = int(weight.size());

@@ -15,6 +15,7 @@ struct GaussianBase {
   double log_zeta = 0;
   double gradients = 0;  // what fitting it cost
   std::string how;       // for the report
+  std::string warning;   // for the report, where there is one
 
   int dim() const { return int(mean.size()); }
   /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 256.

@@ -108,6 +108,8 @@ class Pass {
     set_axis(*engine_, engine_->layout().scale(), metric_, dim_);
     engine_->set_position(x);
     engine_->initialize();
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      if (!done_[u]) gradients_[u] += particles_;
   }
 
   /// Raises each unit's beta by as much as half its particles' weight allows and resamples. False: all have

@@ -85,15 +85,55 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.label; });
 
 TEST(EvidenceBytes, ThreadsChangeNothing) {
-  for (const char* method : {"auto", "bdmc", "pt", "ct-joint"}) {
-    const Case c{"", "boltzmann", method, 2e5, kUnits};
+  for (const Case& c :
+       {Case{"", "boltzmann", "auto", 2e5, kUnits}, Case{"", "boltzmann", "bdmc", 2e5, kUnits},
+        Case{"", "boltzmann", "pt", 2e5, kUnits}, Case{"", "boltzmann", "ct-joint", 2e5, kUnits},
+        Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "warmup"}}},
+        Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "mixture"}, {"bootstrap", 1}}}}) {
     auto one = run(c, 3, 1), two = run(c, 3, 2);
     for (auto* s : {&one, &two}) {
       s->erase("threads");
       for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) (*s)["cost"].erase(key);
     }
-    EXPECT_EQ(one, two) << method;
+    EXPECT_EQ(one, two) << c.method << c.sampler_settings;
   }
+}
+
+// Every base but advi, on a system with many modes: one seed, which tells a broken base but no bias.
+TEST(EvidenceBases, LogZHoldsFromEach) {
+  for (const Settings& base : std::vector<Settings>{{{"base", "mean-field"}},
+                                                    {{"base", "scout"}},
+                                                    {{"base", "warmup"}},
+                                                    {{"base", "mixture"}},
+                                                    {{"base_sd", 3}},
+                                                    {{"base_sd", 3}, {"bootstrap", 2}},
+                                                    {{"base", "mixture"}, {"bootstrap", 1}}}) {
+    const auto s = run({"", "boltzmann", "auto", 2e6, kUnits, base}, 1);
+    const double truth = s["truth"]["log_z"], estimate = s["log_z"]["estimate"], se = s["log_z"]["se"];
+    EXPECT_LT(se, 0.1) << base;
+    EXPECT_LT(std::abs(estimate - truth), 4 * se) << base;
+    EXPECT_NEAR(s["diagnostics"]["base_log_zeta"], truth,
+                base.contains("base_sd") && base.size() == 1 ? 1e9 : 4)
+        << base;
+  }
+}
+
+// advi stands on one mode: from there the others are not found (12 of 12 seeds are over 4 errors low on the
+// system above), and the run says so. Where there is one mode it holds.
+TEST(EvidenceBases, AdviHoldsOnOneModeAndWarnsOnMany) {
+  const auto one = run({"", "gaussian", "auto", 5e5, {{"ratio", 10}}, {{"base", "advi"}}}, 1);
+  EXPECT_LT(std::abs(one["log_z"]["estimate"].get<double>()), 4 * one["log_z"]["se"].get<double>());
+  EXPECT_EQ(one["warnings"].size(), 0u) << one["warnings"];
+  const auto many = run({"", "boltzmann", "auto", 5e5, kUnits, {{"base", "advi"}}}, 1);
+  EXPECT_NE(many["warnings"].dump().find("local approximations"), std::string::npos) << many["warnings"];
+}
+
+TEST(EvidenceBases, BootstrapMendsABadBase) {
+  const Case c{"",  "two_modes",  "auto",
+               1e6, {{"dim", 5}}, {{"base_sd", 30}, {"base_mean", 20}, {"bootstrap", 1}}};
+  const auto s = run(c, 1);
+  EXPECT_NEAR(s["diagnostics"]["base_log_zeta"], 0, 0.5);
+  EXPECT_LT(std::abs(s["log_z"]["estimate"].get<double>()), 4 * s["log_z"]["se"].get<double>());
 }
 
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {
@@ -115,7 +155,7 @@ TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
   EXPECT_NE(complaint({"", "gaussian", "aiss", 1e5}).find("Did you mean ais?"), std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"temperature", 3}}}).find("temperature"),
             std::string::npos);
-  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "guess"}}}).find("proposes none"),
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "mean-field"}}}).find("proposes none"),
             std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_sd", -1}}}).find("base_sd"),
             std::string::npos);
@@ -127,6 +167,16 @@ TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "pt", 1e5, {}, {}, 64}).find("sampler.copies"), std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "pe", 1e5, {}, {{"beta_max", 0.5}}}).find("bridge"),
+            std::string::npos);
+  EXPECT_NE(
+      complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "scout"}, {"base_sd", 1}}}).find("gaussian"),
+      std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "advy"}}}).find("advi"), std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "encoder"}}}).find("base"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_starts", 0}}}).find("base_starts"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"bootstrap", -1}}}).find("bootstrap"),
             std::string::npos);
 }
 
