@@ -37,7 +37,7 @@ const Lines& base_settings() {
 Lines with(Lines lines) {
   const Lines common = {{"groups", "independent groups of chains, by which errors are judged (default 8)"},
                         {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
-                        {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.8)"},
+                        {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
                         {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
                         {"pilot_share", "of the gradients that pilots may spend (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
@@ -94,7 +94,7 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
 /// wants more.
 int default_steps(const std::string& method, double barrier) {
   return method == "ti" ? std::clamp(int(std::lround(12 * barrier)), 32, 512)
-                        : std::clamp(int(std::lround(2 * barrier)) + 1, 3, 128);
+                        : std::clamp(int(std::lround(2 * barrier)) + 1, 7, 128);
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.scout_particles = int(s.integer("scout_particles", scout_particles, 64, 1 << 20));
   c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : c.method == "ct-joint" ? 10 : 5, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
-  c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
+  c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
   if (anneals || copies) read_schedule(c, s, run);

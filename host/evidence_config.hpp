@@ -18,7 +18,7 @@ struct EvidenceConfig {
   int base_starts = 2000, scout_particles = 2048, bootstrap = 0;
   // The path.
   int num_leapfrog = 5, pilot_leapfrog = 5;
-  double target_acceptance = 0.8, rate = 0.25, pilot_share = 0.2, discard = 0.2;
+  double target_acceptance = 0.9, rate = 0.25, pilot_share = 0.2, discard = 0.2;
   int steps = 0;  // of the ladder of annealing and of parallel tempering; 0: by the barrier
   std::string schedule = "barrier";
   std::vector<double> given_ladder;  // of schedule "given"

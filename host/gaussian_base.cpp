@@ -6,6 +6,11 @@
 #include "targets/registry.hpp"
 
 namespace lockstep {
+namespace {
+
+constexpr int kMostDense = 64;
+
+}  // namespace
 
 GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
                                         double inflation, double log_zeta, std::string how) {
@@ -14,18 +19,21 @@ GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen
   b.log_zeta = log_zeta;
   b.how = std::move(how);
   const int d = int(mean.size());
-  for (int i = 0; i < d && d <= 256; ++i)
+  for (int i = 0; i < d && d <= kMostDense; ++i)
     for (int j = 0; j < i; ++j)
       b.dense |= std::abs(covariance(i, j)) > 0.3 * std::sqrt(covariance(i, i) * covariance(j, j));
-  Eigen::LLT<Eigen::MatrixXd> llt;
-  if (b.dense) {
-    llt.compute(covariance);
-    b.dense = llt.info() == Eigen::Success;  // too few particles for so many axes
-  }
+  // Too few particles for so many axes give no factor.
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance);
+  const bool regular = llt.info() == Eigen::Success;
+  b.dense &= regular;
   if (b.dense)
     b.factor = inflation * Eigen::MatrixXd(llt.matrixL());
   else
     b.factor = inflation * covariance.diagonal().cwiseSqrt().asDiagonal().toDenseMatrix();
+  if (regular)
+    b.metric = inflation * llt.solve(Eigen::MatrixXd::Identity(d, d)).diagonal().cwiseInverse().cwiseSqrt();
+  else
+    b.metric = inflation * covariance.diagonal().cwiseSqrt();
   return b;
 }
 
@@ -45,7 +53,7 @@ std::unique_ptr<Engine> GaussianBase::path_engine(const RunContext& context,
   spec.trace = trace;
   auto engine = context.target->engine(spec);
   set(*engine);
-  set_axis(*engine, engine->layout().scale(), sd(), dim());
+  set_axis(*engine, engine->layout().scale(), {metric.begin(), metric.end()}, dim());
   // A few trajectories take the control from one end to the other: 10 of its units, or half a period.
   set_per_unit(*engine, ParameterLayout::scale_u, {control == Control::plateaus ? 0.7 : 1.4});
   return engine;

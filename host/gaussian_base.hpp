@@ -12,13 +12,17 @@ struct GaussianBase {
   Eigen::VectorXd mean;
   Eigen::MatrixXd factor;  // lower Cholesky factor of the covariance
   bool dense = false;      // false: the factor is diagonal
+  /// Scale of each axis for transitions: its standard deviation given all others, for that is what limits the
+  /// step where axes correlate.
+  Eigen::VectorXd metric;
   double log_zeta = 0;
   double gradients = 0;  // what fitting it cost
   std::string how;       // for the report
   std::string warning;   // for the report, where there is one
 
   int dim() const { return int(mean.size()); }
-  /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 256.
+  /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 64: the
+  /// precision of a dense base is read at every gradient.
   static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
                                    double inflation, double log_zeta, std::string how);
   /// Standard deviations of the axes.

@@ -11,7 +11,7 @@ struct PilotOptions {
   int particles = 1024;  // in all, a multiple of groups
   int seeds = 1024;      // chains to start, a multiple of groups
   int num_leapfrog = 5, moves = 1;
-  double target_acceptance = 0.8;
+  double target_acceptance = 0.9;
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;
 };

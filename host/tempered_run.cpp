@@ -49,7 +49,6 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
 }  // namespace
 
 WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums) {
-  const int groups = int(sums.size());
   std::vector<double> total(layout.rows(), 0.0);
   for (const auto& s : sums)
     for (int r = 0; r < layout.rows(); ++r) total[r] += s[r];
@@ -123,10 +122,12 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   const double per_iteration = double(n) * options.num_leapfrog;
   const auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
   out.discarded = std::int64_t(options.discard * double(total)) / chunk * chunk;
-  SteppingStones all(ladder, groups), half = all;  // half: of the iterations since the number doubled last
+  SteppingStones stones(ladder, groups);
+  EndpointEvidence ends(groups), half = ends;  // half: since the middle, once it is passed
   std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
-  std::vector<double> stats(kStatRows, 0.0), bottom(groups, 0.0);
-  const auto value = [&](const SteppingStones& e) { return e.value(base.log_zeta); };
+  std::vector<double> stats(kStatRows, 0.0);
+  const double prior = by_levels ? log_weight.front() - log_weight.back() : 0;
+  const auto value = [&](const EndpointEvidence& e) { return e.value(base.log_zeta, prior); };
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
@@ -144,49 +145,38 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     const auto s = engine->take_stats();
     for (int r = 0; r < kStatRows; ++r)
       for (int c = 0; c < n; ++c) stats[r] += s[std::size_t(r) * n + c];
-    for (int c = 0; c < n; ++c) bottom[c / per] += s[std::size_t(stat_base_weight) * n + c];
     if (launch.record) {
       const auto trace = engine->trace();
       const std::size_t padded = engine->padded_chains();
 #pragma omp parallel for num_threads(context.threads) schedule(static, 1)
-      for (int g = 0; g < groups;
-           ++g)  // a group's sums are one thread's: the same bits for any number of them
+      for (int g = 0; g < groups; ++g)  // one thread's: the same bits for any number of them
         for (std::int64_t i = 0; i < next - t; ++i)
           for (int c = g * per; c < (g + 1) * per; ++c)
-            half.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
+            stones.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
       const auto m = engine->take_moments();
       for (std::size_t r = 0; r < sums[0].size(); ++r)
         for (int c = 0; c < n; ++c) sums[c / per][r] += m[r * n + c];
+      for (int c = 0; c < n; ++c)
+        for (EndpointEvidence* e : {&ends, &half})
+          e->add(c / per, m[std::size_t(MomentLayout::count) * n + c],
+                 s[std::size_t(stat_base_weight) * n + c]);
     }
     t = next;
     if (t == middle) {
       first_half = value(half);
-      all = half;
-      half = SteppingStones(ladder, groups);
+      half = EndpointEvidence(groups);
     }
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
     if (out.interrupted) break;
-    if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0) {
-      SteppingStones so_far = all;
-      so_far.merge(half);
-      if (value(so_far).se() < 0.7 * options.se) break;  // room for the check against the other estimator
-    }
+    if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0 &&
+        value(ends).value().se < 0.9 * options.se)
+      break;
   }
   out.iterations = t;
-  if (t > middle) {
-    const Jackknife second_half = value(half);
-    all.merge(half);
-    out.drift = split_half_drift(first_half, second_half);
-  } else {
-    all = half;
-    out.drift = {NAN, NAN};
-  }
-  out.stepping = value(all).value();
-  EndpointEvidence ends(groups);
-  for (int g = 0; g < groups; ++g) ends.add(g, sums[g][MomentLayout::count], bottom[g]);
-  const double prior = by_levels ? log_weight.front() - log_weight.back() : 0;
-  out.rao_blackwell = ends.value(base.log_zeta, prior).value();
+  out.drift = t > middle ? split_half_drift(first_half, value(half)) : LogZ{NAN, NAN};
+  out.ends = value(ends).value();
+  out.stepping = stones.value(base.log_zeta).value();
   out.moments = weighted_moments(engine->moment_layout(), sums);
   out.acceptance = stats[stat_acceptance] / (double(n) * double(t));
   out.divergences = stats[stat_divergences];

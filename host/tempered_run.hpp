@@ -22,7 +22,8 @@ struct WeightedMoments {
 };
 
 struct TemperedResult {
-  LogZ stepping, rao_blackwell, drift;  // drift: second half less first half
+  LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
+  LogZ drift;           // second half less first half, of the former
   WeightedMoments moments;
   double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
   std::int64_t iterations = 0, discarded = 0;  // per chain
@@ -31,10 +32,10 @@ struct TemperedResult {
 
 /// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), continuous tempering with
 /// beta drawn from its conditional (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's
-/// seeds. The other estimate, beside the stepping stones, has the inverse temperature integrated out:
-///   log zeta + log sum p(beta = 1 | x) - log sum p(beta = 0 | x), corrected for the weights of the levels;
-/// with a control of plateaus it counts the draws at beta = 1 and 0. Standard errors by the jackknife over
-/// groups, whose pilots and chains are independent of each other.
+/// seeds. log Z by EndpointEvidence, whose terms are bounded (with a control of plateaus it counts the draws
+/// at beta = 1 and 0), and by stepping stones over the ladder, which are right whatever the marginal of beta,
+/// also while it settles. Standard errors by the jackknife over groups, whose pilots and chains are
+/// independent of each other.
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 
