@@ -101,9 +101,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     f.warnings.push_back(
         fmt::format("base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
-  // A trajectory that carries beta up where Delta is large is one, and no failure.
-  const double some = c.method == "ct-joint" || c.method == "extended" ? 1e-2 : 1e-4;
-  if (!(f.divergences < some * std::max(1.0, f.iterations * f.chains))) f.failed.push_back("divergences");
+  if (!(f.divergences < 0.01 * std::max(1.0, f.iterations * f.chains))) f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate)) f.failed.push_back("log_z");
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());

@@ -45,6 +45,7 @@ class Copies {
     launch_.key = context.key;
     launch_.num_leapfrog = o.num_leapfrog;
     launch_.tempering = Tempering::swap;
+    launch_.short_steps = true;
     stats_.assign(kStatRows, 0.0);
     rejected_.assign(levels_ - 1, 0.0);
   }

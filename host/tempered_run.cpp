@@ -132,6 +132,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
   launch.tempering = options.tempering;
+  launch.short_steps = true;
   const std::int64_t middle = out.discarded + (total - out.discarded) / 2;
   Jackknife first_half{NAN, {}};
   std::int64_t t = 0;

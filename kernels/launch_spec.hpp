@@ -27,12 +27,13 @@ struct LaunchSpec {
   StreamKey key;  // of the run
   std::uint32_t begin = 0, end = 0;
   Purpose momentum = Purpose::momentum, accept = Purpose::accept;  // the scout draws from its own streams
-  int num_leapfrog = 0;     // > 0: jittered uniformly on 1 .. 2 num_leapfrog - 1; 0: from trajectory_time
-  int max_leapfrog = 1024;  // cap on the steps of one trajectory
-  bool jitter = true;       // false: exactly num_leapfrog (or trajectory_time / step_size) steps
-  bool record = false;      // add to the accumulators
-  bool chees = false;       // add to the ChEES statistic
-  bool covariance = false;  // accumulate cross moments too
+  int num_leapfrog = 0;      // > 0: jittered uniformly on 1 .. 2 num_leapfrog - 1; 0: from trajectory_time
+  int max_leapfrog = 1024;   // cap on the steps of one trajectory
+  bool jitter = true;        // false: exactly num_leapfrog (or trajectory_time / step_size) steps
+  bool short_steps = false;  // a fifth of the iterations take steps of 1/4 or 1/16
+  bool record = false;       // add to the accumulators
+  bool chees = false;        // add to the ChEES statistic
+  bool covariance = false;   // accumulate cross moments too
   Tempering tempering = Tempering::fixed;
   int first_level = 0;  // anneal: the ladder's index at iteration `begin`
   int thin = 1;         // store every thin-th draw of [begin, end), where there is a draws buffer

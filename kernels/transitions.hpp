@@ -117,6 +117,16 @@ LOCKSTEP_FN L num_steps(const LaunchSpec& spec, std::uint32_t iteration, const P
   return max(min(n, L(R(spec.max_leapfrog))), L(1));
 }
 
+/// What multiplies the step size of an iteration, one draw for all chains: mixing in shorter steps lets
+/// chains into and out of regions where the usual step is unstable (Neal 2011, section 5.4.2).
+LOCKSTEP_FN double step_scale(const LaunchSpec& spec, std::uint32_t iteration) {
+  if (!spec.short_steps) return 1;
+  std::uint32_t w[4] = {(static_cast<std::uint32_t>(Purpose::trajectory) << 24) | 1, iteration, 0, 0};
+  philox(w, spec.key);
+  const std::uint32_t u = w[0] >> 16;  // of 65536
+  return u < 52429 ? 1 : u < 62259 ? 0.25 : 0.0625;
+}
+
 /// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is
 /// kept for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
 struct Hmc {
@@ -129,7 +139,7 @@ struct Hmc {
     Proposal<L, E> r;
     r.steps = num_steps<L>(spec, draw.iteration, par, r.jitter);
     const int last = static_cast<int>(reduce_max(r.steps));
-    const L step = par[ParameterLayout::step_size];
+    const L step = par[ParameterLayout::step_size] * L(R(step_scale(spec, draw.iteration)));
     kick(model, par, step * L(R(0.5)), x, g, p);
     for (int s = 1; s <= last; ++s) {
       const L drifting = select(L(R(s)) <= r.steps, step, L(0));
