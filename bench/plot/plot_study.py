@@ -75,7 +75,7 @@ class Context:
     def contours(self, label):
         setting = self.study.settings.get(label, read.Setting(label))
         try:
-            return read.read_contours(self.folder / "contours", setting)
+            return read.read_contours(self.folder / "contours", setting, self.study.settings.values())
         except read.PlotError as error:
             self.note(str(error))
             return None

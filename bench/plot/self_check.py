@@ -111,6 +111,12 @@ def check_numbers(folder):
     panel = plot_study.KINDS["scatter"](context)
     panel.contours = {label: read.read_contours(folder / "contours", read.Setting(label, target="plane"))
                       for label in LABELS}
+    assert [read.file_key(label) for label in ("a PE N=2", "a_b", "a-b", "\u00e9/")] == [
+        "a_PE_N=2", "a%5Fb", "a-b", "%C3%A9%2F"]
+    (folder / "contours" / "first.json").write_text((folder / "contours" / "plane.json").read_text())
+    first, other = read.Setting("first", density=["t", "{}", ""]), read.Setting("x", density=["t", "{}", ""])
+    assert read.read_contours(folder / "contours", other, [first, other]) is not None
+    assert read.read_contours(folder / "contours", read.Setting("y", density=["t", "{1}", ""]), [first]) is None
     for label, note in (("a HMC", "1 of 3 modes"), ("a PE N=2", "3 of 3 modes")):
         assert panel.mode_note(label, context.draws(label).x[0]) == note
 
