@@ -272,7 +272,7 @@ std::string write_run_toml(const RunOptions& run) {
   std::string text = fmt::format("# Repeats this run: lockstep {} --config run.toml\n", run.command);
   for (const auto& item : values.items()) {
     const Settings value = item.value();
-    if (value == "" || value.empty()) continue;
+    if (value.empty() || (value.is_string() && value.get_ref<const std::string&>().empty())) continue;
     if (value.is_object()) {  // tables come last, as TOML wants it
       text += fmt::format("\n[{}]\n", item.key());
       for (const auto& setting : value.items())
