@@ -14,7 +14,7 @@ import accuracy
 import plot_study
 import read
 
-LABELS = ("a HMC", "a PE N=2", "a PE N=5", "b HMC", "b PE N=2", "b PE N=5")
+LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
 MODES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 STUDY = """
 name = "check"
