@@ -169,7 +169,7 @@ lint() {
   clang-format --dry-run -Werror "${sources[@]}" || status=1
   # clang-tidy reads how each file is compiled, and needs nothing built.
   configure cpu-release >/dev/null
-  git ls-files -z 'host/*.cpp' |
+  git ls-files -z 'host/*.cpp' 'targets/*.cpp' |
     xargs -0 -r -n 1 -P "$(nproc)" \
       clang-tidy --quiet -p build/cpu-release --extra-arg=-Wno-unknown-warning-option || status=1
   ((status == 0)) || fail 1 "lint found something (above). ./lockstep.sh format mends what is only layout"

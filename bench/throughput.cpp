@@ -37,7 +37,9 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   options.warmup = 100;
   std::vector<double> x;
   std::vector<int> superchain;
-  const Frozen frozen = adapt(context, config, options, x, superchain);
+  ChainRunResult result;
+  adapt(context, config, options, result, x, superchain);
+  const Frozen& frozen = result.frozen;
   EngineSpec spec;
   spec.model = frozen.model;
   spec.precision = context.precision;

@@ -8,7 +8,8 @@ install(TARGETS lockstep-host lockstep-targets lockstep-flags EXPORT lockstep)
 foreach(folder kernels targets host)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.hpp")
 endforeach()
-install(DIRECTORY bench/plot bench/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(DIRECTORY bench/plot bench/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
+        PATTERN __pycache__ EXCLUDE)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstepTargets.cmake DESTINATION ${package})
 file(WRITE ${PROJECT_BINARY_DIR}/lockstepConfig.cmake [=[

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "host/adaptation.hpp"
-#include "host/chain_run.hpp"
+#include "host/recording.hpp"
 #include "host/starts.hpp"
 #include "host/window.hpp"
 
@@ -115,13 +115,13 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
-Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-             std::vector<double>& positions, std::vector<int>& superchain) {
+void adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+           ChainRunResult& result, std::vector<double>& positions, std::vector<int>& superchain) {
   const std::vector<std::uint32_t> units =
       options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
   const int d = context.target->dim(), num_units = int(units.size());
   using Instrument = SamplerConfig::Instrument;
-  Frozen f;
+  Frozen& f = result.frozen;
   f.model = config.model;
   f.step_size.assign(num_units, config.step_size > 0 ? config.step_size : 0.1);
   f.scale.assign(std::size_t(num_units) * d, 1.0);
@@ -171,6 +171,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
   const int per = std::max(recorded, config.adapt ? config.warmup_chains : 1);
   EngineSpec spec = engine_spec(context, f.model, units, per);
   spec.transition = config.transition;
+  spec.draws = options.warmup_draws ? 1 : 0;
   auto engine = context.target->engine(spec);
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.
@@ -207,6 +208,10 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     launch.chees = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 &&
                    config.num_leapfrog == 0;
     engine->advance(launch);
+    if (options.warmup_draws && t % options.thin == 0) {
+      append_draw(result.warmup, *engine, options.chains, (iterations - 1) / options.thin + 1, false);
+      result.warmup_step_size.push_back(f.step_size[0]);
+    }
     const auto stats = engine->take_stats();
     const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
     for (int u = 0; u < num_units; ++u) f.warmup_gradients[u] += gradients[u] * per;
@@ -266,7 +271,7 @@ Frozen adapt(const RunContext& context, const SamplerConfig& config, const Chain
     spread(f.factor, triangle);
   }
   superchain.resize(options.chains);
-  return f;
+  to_chain_major(result.warmup, options.chains);
 }
 
 }  // namespace lockstep

@@ -66,6 +66,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   std::optional<Checkpoint> saved;
   const auto start_fields = [&](Checkpoint& c) {
     c("frozen", result.frozen);
+    c("warmup", result.warmup);
+    c("warmup_step_size", result.warmup_step_size);
     c("superchain", superchain);
     c("warmup_seconds", result.warmup_seconds);
     c("sampling_seconds", result.sampling_seconds);
@@ -79,7 +81,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     result.frozen.model = config.model;
     start_fields(*saved);
   } else {
-    result.frozen = adapt(context, config, options, positions, superchain);
+    adapt(context, config, options, result, positions, superchain);
     result.warmup_seconds = seconds_since(clock);
   }
 
@@ -108,6 +110,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     for (std::size_t u = 0; u < num_units; ++u)
       last[u] =
           iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains, budget(u));
+  for (std::int64_t& t_end : last) t_end = std::min(t_end, options.longest);
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
   clock = std::chrono::steady_clock::now();

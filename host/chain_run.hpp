@@ -86,7 +86,10 @@ struct ChainRunOptions {
   bool superchains = true;  // chains share starts in groups, for nested R-hat
   bool pooled = false;      // one adaptation for all units
   bool covariance = false;
+  std::int64_t longest = std::numeric_limits<std::int64_t>::max();  // end here, whatever the budget
   bool draws = false;
+  bool warmup_draws = false;  // of one unit
+  int draw_units = 0;         // keep draws of the first so many units only; 0: of all
   int thin = 1;
   CheckpointPlan checkpoint;
 };
@@ -94,8 +97,10 @@ struct ChainRunOptions {
 struct ChainRunResult {
   Frozen frozen;
   std::vector<UnitMoments> units;
-  std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
-  StoredDraws draws;        // of all chains, where asked for
+  std::vector<LogZ> log_z;               // [unit], where the sampler gives it (bridge on [0, 1])
+  StoredDraws draws;                     // where asked for
+  StoredDraws warmup;                    // x and what goes with it, never weighted
+  std::vector<double> warmup_step_size;  // [draw]
   double warmup_seconds = 0, sampling_seconds = 0;
   bool interrupted = false;
 };
@@ -105,9 +110,10 @@ struct ChainRunResult {
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options);
 
-/// Warm-up alone; `positions` receives [row][unit * chains].
-Frozen adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-             std::vector<double>& positions, std::vector<int>& superchain);
+/// Warm-up alone, which gives `frozen` and, where they are asked for, the warm-up's draws; `positions`
+/// receives [row][unit * chains].
+void adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+           ChainRunResult& result, std::vector<double>& positions, std::vector<int>& superchain);
 
 /// Writes the frozen parameters into an engine of units x chains.
 void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen);

@@ -42,14 +42,15 @@ void Checkpoint::refuse() const {
       "{} is damaged (it is no checkpoint of this version). Remove it and start afresh.", file_.string()));
 }
 
-std::string run_identity(const RunOptions& run, const TargetInstance& target) {
+std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
   RunOptions essential = run;
   essential.threads = 0;
   essential.device = "auto";
   essential.out.clear();
   essential.checkpoint = 0;
   essential.quiet = essential.json = false;
-  std::string text = fmt::format("{}\n{}", LOCKSTEP_VERSION, write_run_toml(essential));
+  std::string text = fmt::format("{} {}\n{}\n{}", LOCKSTEP_VERSION, kNumbersVersion,
+                                 write_run_toml(essential), effective.dump());
   std::vector<double> x(target.dim()), gradient(target.dim());
   for (int point = 0; point < 4; ++point) {
     for (int i = 0; i < target.dim(); ++i) x[i] = (point - 1.3) * (1 + 0.37 * ((i * 7 + point) % 5));

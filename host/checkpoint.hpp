@@ -81,8 +81,13 @@ struct CheckpointPlan {
   bool resume = false;
 };
 
-/// What a run's numbers depend on, as a text that tells runs apart: the version, the options but for where it
-/// computes and writes, and values of the density itself (the data behind it may change under the same name).
-std::string run_identity(const RunOptions& run, const TargetInstance& target);
+/// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is
+/// then not taken for the present one's.
+inline constexpr int kNumbersVersion = 1;
+
+/// What a run's numbers depend on, as a text that tells runs apart: the versions, the options but for where
+/// it computes and writes, the sampler's settings with the defaults that hold (`effective`), and values of
+/// the density itself (the data behind it may change under the same name).
+std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective);
 
 }  // namespace lockstep

@@ -127,6 +127,11 @@ void check_together(const RunOptions& run) {
         "lockstep sample has no sampler (a target can be sampled in many ways). Add --sampler NAME; "
         "lockstep samplers lists them.");
   if (run.command == "check") return;  // what else a file of --config says is not for it
+  if (run.warmup_draws && !run.draws)
+    throw UserError(
+        "--warmup-draws has no --draws (the warm-up's draws stand beside the others). Add --draws, or leave "
+        "it "
+        "out.");
   if (run.thin > 1 && !run.draws)
     throw UserError(
         "--thin has no --draws (it thins stored draws; moments take every iteration). Add --draws, or leave "

@@ -61,6 +61,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
       {"--out", "DIR", text, output, "Folder for summary.json, run.toml and the rest; without it, no files."},
       {"--draws", "", toggle, output, "Store the draws too, as draws.nc (otherwise moments only)."},
+      {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
       {"--thin", "N", number, output, "Store every N-th draw.", true},
       {"--checkpoint", "SECONDS", number, output,
        "Save the state every so often (default: only when interrupted)."},

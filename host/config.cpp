@@ -217,6 +217,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   run.precision = reader.one_of("precision", run.precision, {"single", "mixed", "double"});
   read_path("out", run.out);
   run.draws = reader.get("draws", run.draws);
+  run.warmup_draws = reader.get("warmup_draws", run.warmup_draws);
   read_int("thin", run.thin, 1, any_int);
   run.checkpoint = reader.non_negative("checkpoint", run.checkpoint);
   run.resume = reader.get("resume", run.resume);
@@ -250,6 +251,7 @@ nlohmann::ordered_json run_option_values(const RunOptions& run) {
           {"precision", run.precision},
           {"out", run.out.string()},
           {"draws", run.draws},
+          {"warmup_draws", run.warmup_draws},
           {"thin", run.thin},
           {"checkpoint", run.checkpoint},
           {"resume", run.resume},
@@ -270,7 +272,7 @@ std::string write_run_toml(const RunOptions& run) {
   std::string text = fmt::format("# Repeats this run: lockstep {} --config run.toml\n", run.command);
   for (const auto& item : values.items()) {
     const Settings value = item.value();
-    if (value == "" || value.empty()) continue;
+    if (value.empty() || (value.is_string() && value.get_ref<const std::string&>().empty())) continue;
     if (value.is_object()) {  // tables come last, as TOML wants it
       text += fmt::format("\n[{}]\n", item.key());
       for (const auto& setting : value.items())

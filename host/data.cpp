@@ -134,7 +134,7 @@ json cell_values(const Table& table, std::size_t first_row) {
 json load_csv(const fs::path& path, bool may_lack_header) {
   const Table table = read_table(path);
   if (!may_lack_header || !all_numbers(table.rows[0])) return load_columns(table, path);
-  const json rows = cell_values(table, 0);
+  json rows = cell_values(table, 0);
   if (rows.size() == 1) return rows[0];
   if (rows[0].size() > 1) return rows;
   json column = json::array();

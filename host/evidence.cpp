@@ -86,8 +86,12 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   context.progress = interruptible(progress_printer(run.quiet, run.target));
   ModelSpec model = c.pseudo_extended.model;
   if (on_path) model.kind = ModelKind::path;
-  const double bytes = planned_bytes(model, d, std::max(c.chains, c.particles), 0) +
-                       4.0 * d * c.seeds * 2 * 25;  // seeds at every level
+  RunSize size;
+  size.dim = d;
+  size.chains = std::max(c.chains, c.particles);
+  size.particles = c.scout_particles;
+  size.covariance = covariance;
+  const double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
   check_memory(bytes, true);
   if (!run.out.empty()) ensure_writable_folder(run.out);
   say_device(run, context);

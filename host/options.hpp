@@ -34,6 +34,7 @@ struct RunOptions {
   std::string precision = "mixed";  // single | mixed | double
   std::filesystem::path out;        // empty: no files
   bool draws = false;
+  bool warmup_draws = false;  // those of the warm-up too
   int thin = 1;
   double checkpoint = 0;  // seconds between checkpoints; 0: none
   bool resume = false;

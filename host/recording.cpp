@@ -10,18 +10,6 @@ namespace {
 constexpr std::int64_t kMostBatches = 128;
 constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
-template <class T>
-void to_chain_major(std::vector<T>& v, int draws, int chains) {
-  if (v.empty()) return;
-  const std::size_t width = v.size() / (std::size_t(draws) * chains);
-  std::vector<T> out(v.size());
-  for (int t = 0; t < draws; ++t)
-    for (int c = 0; c < chains; ++c)
-      std::copy_n(v.begin() + (std::size_t(t) * chains + c) * width, width,
-                  out.begin() + (std::size_t(c) * draws + t) * width);
-  v.swap(out);
-}
-
 }  // namespace
 
 bool gives_evidence(const SamplerConfig& c) {
@@ -76,6 +64,8 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
                      std::vector<std::int64_t> last)
     : config_(config),
       chains_(options.chains),
+      stored_chains_(options.chains * (options.draw_units > 0 ? options.draw_units : int(last.size()))),
+      most_draws_((*std::max_element(last.begin(), last.end()) - 1) / options.thin + 1),
       last_(std::move(last)),
       batches_(last_.size(), Batches(options.chains, layout)),
       stats_(last_.size(), std::vector<double>(kStatRows, 0.0)) {
@@ -120,24 +110,49 @@ void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t en
   }
 }
 
-void Recording::add_draw(Engine& engine) {
+void append_draw(StoredDraws& to, Engine& engine, int stored, std::int64_t most, bool weighted) {
   const int d = engine.dim(), chains = engine.chains(), padded = engine.padded_chains(), n = engine.samples();
+  weighted = weighted && n > 1;
+  const bool learns = engine.rows() > n * d;
+  // All at once: vectors that grow hold their contents twice while they do, and these may be most of the
+  // memory.
+  const auto make_room = [&](auto& v, int of_draw) { v.reserve(std::size_t(most) * stored * of_draw); };
+  make_room(to.x, d);
+  for (auto* v : {&to.log_density, &to.acceptance, &to.steps}) make_room(*v, 1);
+  if (weighted) make_room(to.weighted_x, n * d);
+  if (weighted) make_room(to.log_weight, n);
+  if (weighted && learns) make_room(to.beta, n);
   const auto draws = engine.draws();
   const auto position = engine.position(), cache = engine.cache();
-  for (int c = 0; c < chains; ++c) {
-    for (int i = 0; i < d; ++i) draws_.x.push_back(draws[std::size_t(i) * padded + c]);
-    draws_.log_density.push_back(draws[std::size_t(d + draw_log_density) * padded + c]);
-    draws_.acceptance.push_back(draws[std::size_t(d + draw_acceptance) * padded + c]);
-    draws_.steps.push_back(draws[std::size_t(d + draw_steps) * padded + c]);
-    if (n == 1) continue;
-    for (int s = 0; s < n; ++s) {
-      for (int i = 0; i < d; ++i) draws_.weighted_x.push_back(position[std::size_t(s * d + i) * chains + c]);
-      draws_.log_weight.push_back(std::log(std::max(cache[std::size_t(1 + s) * chains + c], 1e-300)));
-      if (engine.rows() > n * d) draws_.beta.push_back(position[std::size_t(n * d + s) * chains + c]);
+  for (int c = 0; c < stored; ++c) {
+    for (int i = 0; i < d; ++i) to.x.push_back(draws[std::size_t(i) * padded + c]);
+    to.log_density.push_back(draws[std::size_t(d + draw_log_density) * padded + c]);
+    to.acceptance.push_back(draws[std::size_t(d + draw_acceptance) * padded + c]);
+    to.steps.push_back(draws[std::size_t(d + draw_steps) * padded + c]);
+    for (int s = 0; weighted && s < n; ++s) {
+      for (int i = 0; i < d; ++i) to.weighted_x.push_back(position[std::size_t(s * d + i) * chains + c]);
+      to.log_weight.push_back(std::log(std::max(cache[std::size_t(1 + s) * chains + c], 1e-300)));
+      if (learns) to.beta.push_back(position[std::size_t(n * d + s) * chains + c]);
     }
   }
-  ++draws_.draws;
+  ++to.draws;
 }
+
+void to_chain_major(StoredDraws& stored, int chains) {
+  const auto turn = [&](auto& v) {
+    if (v.empty()) return;
+    const std::size_t draws = stored.draws, width = v.size() / (draws * chains);
+    auto out = v;
+    for (std::size_t t = 0; t < draws; ++t)
+      for (int c = 0; c < chains; ++c)
+        std::copy_n(v.begin() + (t * chains + c) * width, width, out.begin() + (c * draws + t) * width);
+    v.swap(out);
+  };
+  for (auto* v : {&stored.x, &stored.log_density, &stored.acceptance, &stored.steps}) turn(*v);
+  for (auto* v : {&stored.weighted_x, &stored.log_weight, &stored.beta}) turn(*v);
+}
+
+void Recording::add_draw(Engine& engine) { append_draw(draws_, engine, stored_chains_, most_draws_, true); }
 
 void Recording::finish(ChainRunResult& result, const std::vector<int>& superchain) {
   for (std::size_t u = 0; u < batches_.size(); ++u) {
@@ -146,9 +161,7 @@ void Recording::finish(ChainRunResult& result, const std::vector<int>& superchai
     if (!evidence_.empty()) result.log_z.push_back(evidence_[u].value(result.frozen.log_zeta[u]));
   }
   auto& d = result.draws = std::move(draws_);
-  const int chains = int(batches_.size()) * chains_;
-  for (auto* v : {&d.x, &d.log_density, &d.acceptance, &d.steps}) to_chain_major(*v, d.draws, chains);
-  for (auto* v : {&d.weighted_x, &d.log_weight, &d.beta}) to_chain_major(*v, d.draws, chains);
+  to_chain_major(d, stored_chains_);
   const ModelSpec& m = config_.model;
   for (double& u : d.beta) u = m.low + (m.high - m.low) / (1 + std::exp(-u));
 }

@@ -14,6 +14,13 @@ inline constexpr std::int64_t kChunk = 64;
 /// not stop for breath every 64 iterations.
 std::int64_t launch_length(std::int64_t t);
 
+/// Appends the draw of the engine's last launch, of its first `chains` chains; `most`: as many draws as there
+/// will be at most. `weighted`: all pseudo-samples too.
+void append_draw(StoredDraws& to, Engine& engine, int chains, std::int64_t most, bool weighted);
+
+/// From the order they are collected in, [draw][chain], to [chain][draw].
+void to_chain_major(StoredDraws& draws, int chains);
+
 /// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
 /// depend on nothing but the number of iterations.
 class Batches {
@@ -73,7 +80,9 @@ class Recording {
 
  private:
   const SamplerConfig& config_;
-  int chains_;  // per unit
+  int chains_;         // per unit
+  int stored_chains_;  // whose draws are kept: the first
+  std::int64_t most_draws_;
   std::vector<std::int64_t> last_;
   std::vector<Batches> batches_;                  // [unit]
   std::vector<std::vector<double>> stats_;        // [unit][StatRow]

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -104,14 +105,50 @@ std::function<void(const std::string&, double)> progress_printer(bool quiet, std
   };
 }
 
-double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::int64_t stored_draws) {
-  const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, rows = n * (dim + 1);
-  const double triangle = 0.5 * dim * (dim + 1);
-  const double per_chain = 8 * (2 * rows + 1 + 2 * n + 6 + 4 * dim + int(kStatRows) + 3 + 2 * dim) +
-                           8 * triangle * (model.dense_metric + (dim <= 64)) +
-                           8 * 128 * (3 + 2.0 * dim);  // batches kept by the host
-  return double(chains) *
-         (per_chain + double(stored_draws) * (4 * (dim + 3) + (n > 1 ? 8 * n * (dim + 2) : 0)));
+RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled) {
+  RunSize s;
+  s.dim = dim;
+  s.units = units;
+  s.chains = run.chains;
+  s.adapting_units = pooled ? 1 : units;
+  s.crowd = std::max<std::int64_t>(pooled ? std::int64_t(units) * run.chains : run.chains,
+                                   config.adapt ? config.warmup_chains : 1);
+  if (config.instrument == SamplerConfig::Instrument::bridge || run.init == "scout")
+    s.particles = config.scout_particles;
+  if (!run.draws) return s;
+  const double of_one = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
+  const double iterations =  // a transition takes one leapfrog step at least
+      run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
+  const double warmup = run.warmup_draws ? double(run.warmup) : 0;
+  s.stored_draws = std::int64_t((iterations + warmup) / run.thin) + 1;
+  return s;
+}
+
+double planned_bytes(const ModelSpec& model, const RunSize& size) {
+  const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, d = size.dim;
+  const double rows = n * (d + 1), triangle = 0.5 * d * (d + 1), sums = kStatRows;
+  const double moments = MomentLayout{size.dim, 0, size.covariance}.rows(),
+               without = MomentLayout{size.dim}.rows();
+  // Position, gradient, cache, parameters, sums, and what tells chains apart.
+  const auto engine = [&](double of_state, double samples, double of_moments, double triangles) {
+    return 2 * of_state + 1 + 2 * samples + 6 + 4 * d + triangles * triangle + sums + of_moments + 4;
+  };
+  const double particles = double(size.adapting_units) * double(size.particles);
+  const double crowd = double(size.adapting_units) * double(size.crowd);
+  const double chains = double(size.units) * double(size.chains);
+  const double triangles = model.dense_metric + model.dense_base;
+  // Beside the engine stand copies of what is read from it, and of what goes into it.
+  const double scout = particles * (engine(d, 1, without, 0) + 8 * d);
+  const double adapting = particles * d + crowd * (engine(rows, n, without, triangles) + 3 * rows + sums);
+  // As many as Batches keeps: with room to grow there, and once more in a result.
+  const double batches = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
+  double recording =
+      chains * (engine(rows, n, moments, triangles) + 3 * rows + sums + moments * (1 + 3 * batches));
+  const double draws = double(size.stored_units) * double(size.chains) * double(size.stored_draws);
+  const double bytes_of_draw = 4 * (d + 3) + (n > 1 ? 8 * n * (d + 2) : 0);
+  recording +=
+      draws / 8 * (bytes_of_draw + std::max(bytes_of_draw, 8 * d + 80));  // a checkpoint; diagnostics
+  return 8 * std::max({scout, adapting, recording});
 }
 
 void check_memory(double bytes, bool quiet) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/options.hpp"
+#include "host/sampler_config.hpp"
 #include "host/units.hpp"
 
 namespace lockstep {
@@ -19,8 +20,22 @@ std::string device_name(const RunContext& context);
 /// after two seconds.
 std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what);
 
-/// Bytes a batch of `chains` chains needs; printed before anything is allocated.
-double planned_bytes(const ModelSpec& model, int dim, std::int64_t chains, std::int64_t stored_draws);
+/// What a run holds in memory at a time.
+struct RunSize {
+  int dim = 1;
+  std::int64_t units = 1, chains = 1;               // recorded: units x chains
+  std::int64_t adapting_units = 1, crowd = 1;       // adapting: units x chains, where that is more
+  std::int64_t particles = 0;                       // of the scout for each adapting unit; 0: there is none
+  std::int64_t stored_draws = 0, stored_units = 1;  // of each chain of so many units
+  bool covariance = false;
+};
+
+/// The size of `sample`, and of a setting of a study: at most so many draws as its budget could ever pay for.
+RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled);
+
+/// Bytes that a run needs at its largest: scouting, adapting, or recording, with the copies that saving its
+/// state and its draws takes. Printed before anything is allocated.
+double planned_bytes(const ModelSpec& model, const RunSize& size);
 
 /// Prints the memory plan, or throws UserError when the machine has less.
 void check_memory(double bytes, bool quiet);

@@ -27,23 +27,34 @@ double mean_of(const std::vector<double>& v) {
   return s;
 }
 
-void write_draws_file(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
-                      int dim, int samples) {
+/// Takes the draws out of `r`: they may be most of what is in memory.
+void write_draws_file(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run, int dim,
+                      int samples) {
   DrawsFile f;
   f.chains = run.chains;
   f.draws = r.draws.draws;
   f.dim = dim;
   f.pseudo_samples = samples > 1 ? samples : 0;
-  f.x = r.draws.x;
-  std::vector<std::int32_t> steps(r.draws.steps.begin(), r.draws.steps.end());
-  const std::vector<double> step_size(steps.size(), r.frozen.step_size[0]);
-  f.sample_stats = {{"acceptance_rate", r.draws.acceptance},
-                    {"lp", r.draws.log_density},
-                    {"n_steps", steps},
-                    {"step_size", step_size}};
-  f.weighted_x = r.draws.weighted_x;
-  f.log_weight = r.draws.log_weight;
-  f.beta = r.draws.beta;
+  f.x = std::move(r.draws.x);
+  const auto stats = [](const StoredDraws& draws, std::vector<double> step_size) {
+    const std::vector<std::int32_t> steps(draws.steps.begin(), draws.steps.end());
+    return std::map<std::string, DrawsArray>{{"acceptance_rate", draws.acceptance},
+                                             {"lp", draws.log_density},
+                                             {"n_steps", steps},
+                                             {"step_size", std::move(step_size)}};
+  };
+  f.sample_stats = stats(r.draws, std::vector<double>(r.draws.steps.size(), r.frozen.step_size[0]));
+  if (r.warmup.draws > 0) {
+    f.warmup_draws = r.warmup.draws;
+    f.warmup_x = std::move(r.warmup.x);
+    std::vector<double> step_size;  // one for all chains
+    for (int c = 0; c < run.chains; ++c)
+      step_size.insert(step_size.end(), r.warmup_step_size.begin(), r.warmup_step_size.end());
+    f.warmup_sample_stats = stats(r.warmup, std::move(step_size));
+  }
+  f.weighted_x = std::move(r.draws.weighted_x);
+  f.log_weight = std::move(r.draws.log_weight);
+  f.beta = std::move(r.draws.beta);
   f.attributes = {{"inference_library_version", LOCKSTEP_VERSION},
                   {"target", run.target},
                   {"sampler", run.sampler},
@@ -137,6 +148,7 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
   o.init = run.init;
   o.init_scale = run.init_scale;
   o.draws = run.draws;
+  o.warmup_draws = run.warmup_draws;
   o.thin = run.thin;
   return o;
 }
@@ -159,12 +171,14 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   context.progress = interruptible(progress_printer(run.quiet, run.target));
   ChainRunOptions options = chain_run_options(run, {0});
   options.covariance = d <= 64;
-  const std::int64_t kept = run.draws ? run.iterations / run.thin + 1 : 0;
-  const double bytes = planned_bytes(config.model, d, std::max(run.chains, config.warmup_chains), kept);
+  RunSize size = run_size(run, config, d, 1, false);
+  size.covariance = options.covariance;
+  const double bytes = planned_bytes(config.model, size);
   check_memory(bytes, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
-    options.checkpoint = {run.out / "checkpoint", run_identity(run, *target), run.checkpoint, run.resume};
+    options.checkpoint = {run.out / "checkpoint", run_identity(run, *target, config.effective),
+                          run.checkpoint, run.resume};
     if (!run.resume && std::filesystem::exists(options.checkpoint.file))
       throw UserError(fmt::format(
           "{} holds the checkpoint of an interrupted run (it would be lost). Add --resume to go on with that "
@@ -176,7 +190,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   say_device(run, context);
   check_memory(bytes, run.quiet);
 
-  const ChainRunResult r = run_chains(context, config, options);
+  ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;
   const Estimates e = estimate(r.units[0]);
   const auto failed = failed_gates(e, d);

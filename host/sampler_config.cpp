@@ -131,16 +131,25 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
         if (!(v > 0)) s.refuse("base_sd", "above zero");
     }
     if (c.instrument != Instrument::fixed) {
-      if (!c.model.learned) c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
-      c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
-      c.model.high = s.in_range("beta_max", 1, 0, 1);
-      if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
-      c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+      if (c.model.learned) {
+        c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
+        c.model.high = s.in_range("beta_max", 1, 0, 1);
+        if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
+        c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+      } else {
+        c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
+        for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
+          if (s.has(key))
+            throw UserError(
+                fmt::format("setting {} of sampler pe says how beta moves (setting beta fixes it). Leave one "
+                            "of them out.",
+                            key));
+      }
       if (c.instrument == Instrument::bridge) {
         c.tilt = s.in_range("tilt", 3, -1000, 1000);
         c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
         c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
-        c.scale_u = s.positive("scale_u", 7);
+        if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
       } else {
         c.tilt = s.in_range("tilt", 0, -1000, 1000);
       }
@@ -166,12 +175,16 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
   // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
   // (docs/decisions/0006-defaults.md).
-  if (c.num_leapfrog > 0 && s.has("trajectory_time"))
-    s.refuse("trajectory_time", "left out beside num_leapfrog: either sets the length");
   const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
   if (c.transition == TransitionKind::hmc) {
     c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
-    c.trajectory_time = s.has("trajectory_time") ? s.positive("trajectory_time", 1) : standard_time;
+    const bool sets_time = s.has("trajectory_time") || (standard_time > 0 && c.num_leapfrog == 0);
+    c.trajectory_time = sets_time ? s.positive("trajectory_time", standard_time) : standard_time;
+    if (c.num_leapfrog > 0 && s.has("trajectory_time"))
+      throw UserError(fmt::format(
+          "settings num_leapfrog and trajectory_time of sampler {} are both given (either sets the "
+          "length of a trajectory). Leave one of them out.",
+          c.name));
     c.jitter = s.get<bool>("jitter", true);
   }
   c.target_acceptance = s.in_range("target_acceptance",

@@ -233,6 +233,7 @@ ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& u
   double scale = init_scale;
   for (int round = 0; round <= kMaxWidenings && !open.empty(); ++round, scale *= 4) {
     std::vector<std::uint32_t> who;
+    who.reserve(open.size());
     for (std::size_t u : open) who.push_back(units[u]);
     // Iteration numbers of a round are its own, whoever else takes part.
     Pass pass(context, who, particles, std::vector<double>(who.size(), scale), std::uint32_t(round) << 24);

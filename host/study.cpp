@@ -25,15 +25,17 @@
 namespace lockstep {
 namespace {
 
-/// Everything a setting's rows depend on.
-std::string fingerprint(const StudySetting& s, int replicates, const TargetInstance& target) {
-  return fmt::format("{}|{}|{}|{}", s.label, replicates, s.adaptation, run_identity(s.run, target));
-}
-
 struct Prepared {
   std::unique_ptr<TargetInstance> target;
-  SamplerConfig config;
+  SamplerConfig config;  // of `sample`
+  Settings effective;    // of either command
 };
+
+/// Everything a setting's rows depend on.
+std::string fingerprint(const StudySetting& s, int replicates, const Prepared& p) {
+  return fmt::format("{}|{}|{}|{}", s.label, replicates, s.adaptation,
+                     run_identity(s.run, *p.target, p.effective));
+}
 
 Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
   try {
@@ -41,9 +43,13 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
     p.target = build_target(s.run, folder);
     if (s.run.command == "evidence") {
       RunOptions run = s.run;
-      evidence_config(run, p.target->dim(), p.target->tails());
-    } else
+      const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
+      p.effective = c.effective;
+      p.effective["laid out"] = {c.gradients, c.chains, c.particles};
+    } else {
       p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
+      p.effective = p.config.effective;
+    }
     read_starts(s.run.init, p.target->dim());
     return p;
   } catch (const UserError& e) {
@@ -116,9 +122,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   ChainRunOptions options = chain_run_options(run, units);
   options.pooled = s.adaptation == "pooled";
   options.draws = false;
-  check_memory(planned_bytes(p.config.model, p.target->dim(),
-                             std::int64_t(replicates) * std::max(run.chains, p.config.warmup_chains), 0),
-               true);
+  check_memory(
+      planned_bytes(p.config.model, run_size(run, p.config, p.target->dim(), replicates, options.pooled)),
+      true);
   say_device(run, context);
   ChainRunResult r;
   try {
@@ -128,7 +134,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   }
   if (r.interrupted) return std::nullopt;
   StudyPart part;
-  part.fingerprint = fingerprint(s, replicates, *p.target);
+  part.fingerprint = fingerprint(s, replicates, p);
   double gradients = 0;
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
@@ -152,7 +158,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
                                               const StudyArgs& command, const std::filesystem::path& folder) {
   const auto show = progress_printer(command.quiet, s.label);
   StudyPart part;
-  part.fingerprint = fingerprint(s, replicates, *p.target);
+  part.fingerprint = fingerprint(s, replicates, p);
   double seconds = 0, gradients = 0;
   std::map<std::string, int> failures;
   for (int r = 0; r < replicates; ++r) {
@@ -217,7 +223,7 @@ bool run_study(const StudyArgs& command) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
     prepared.push_back(prepare(s, folder));
-    fingerprints.push_back(fingerprint(s, study.replicates, *prepared.back().target));
+    fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
   ensure_writable_folder(command.out);

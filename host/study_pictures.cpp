@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
@@ -15,14 +18,37 @@
 namespace lockstep {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::int64_t kShownDraws = 10000;  // as many as the papers' figures show
 constexpr int kGrid = 240;
+constexpr const char* kScript = "plot_study.py";
 
+/// The part of a file's name that stands for a label, another one for every label: blanks are underscores,
+/// what a name had better not hold is a percent sign and two hexadecimal digits. bench/plot/read.py does the
+/// same.
 std::string key_of(const std::string& label) {
-  std::string key = label;
-  for (char& c : key)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  std::string key;
+  for (const char c : label) {
+    if (c == ' ')
+      key += '_';
+    else if (std::string_view("+-.=").find(c) != std::string_view::npos ||
+             std::isalnum(static_cast<unsigned char>(c)))
+      key += c;
+    else
+      key += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
   return key;
+}
+
+/// The scripts that draw: where $LOCKSTEP_PLOT_DIR says, else beside an installed program, else in the source
+/// tree.
+fs::path plot_folder() {
+  if (const char* given = std::getenv("LOCKSTEP_PLOT_DIR")) return given;
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  const fs::path installed = (program.parent_path() / LOCKSTEP_PLOT_FROM_PROGRAM).lexically_normal();
+  return !unknown && fs::exists(installed / kScript) ? installed : fs::path(LOCKSTEP_PLOT_DIR);
 }
 
 /// Panels that need draws, from `kind` or `panels`.
@@ -35,19 +61,30 @@ bool wants_draws(const nlohmann::json& plot) {
   return false;
 }
 
-/// log density on a grid that covers the draws.
-void write_contours(const std::filesystem::path& file, const TargetInstance& target,
-                    const std::vector<float>& x) {
-  const int d = target.dim();
-  double low[2], high[2];
-  for (int i = 0; i < d; ++i) {
-    std::vector<double> axis;
-    for (std::size_t k = i; k < x.size(); k += d) axis.push_back(x[k]);
-    std::sort(axis.begin(), axis.end());
-    const double a = axis[axis.size() / 1000], b = axis[axis.size() - 1 - axis.size() / 1000];
-    low[i] = a - 0.08 * (b - a);
-    high[i] = b + 0.08 * (b - a);
+/// Where the draws of one density lie, over all settings that have it: the frame of its picture.
+struct Frame {
+  const TargetInstance* target;
+  double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+
+  /// Draws x [draw][axis], but for the outermost thousandth on either side.
+  void add(const std::vector<float>& x) {
+    const int d = target->dim();
+    for (int i = 0; i < d; ++i) {
+      std::vector<double> axis;
+      for (std::size_t k = i; k < x.size(); k += d) axis.push_back(x[k]);
+      std::sort(axis.begin(), axis.end());
+      const double a = axis[axis.size() / 1000], b = axis[axis.size() - 1 - axis.size() / 1000];
+      low[i] = std::min(low[i], a - 0.08 * (b - a));
+      high[i] = std::max(high[i], b + 0.08 * (b - a));
+    }
   }
+};
+
+/// log density on a grid over the frame.
+void write_contours(const fs::path& file, const Frame& frame) {
+  const TargetInstance& target = *frame.target;
+  const int d = target.dim();
+  const auto &low = frame.low, &high = frame.high;
   const auto at = [&](int i, int k) { return low[i] + (high[i] - low[i]) * k / (kGrid - 1); };
   nlohmann::ordered_json out;
   for (int k = 0; k < kGrid; ++k) out["x"].push_back(at(0, k));
@@ -72,8 +109,8 @@ void write_contours(const std::filesystem::path& file, const TargetInstance& tar
   write_atomically(file, out.dump());
 }
 
-/// The first draws of replicate 0: the very chain behind its rows in results.csv.
-void write_draws_of(const StudyTarget& t, const StudyArgs& command, const std::filesystem::path& folder) {
+/// The first draws of replicate 0, which are returned too: the very chains behind its rows in results.csv.
+std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, const StudyArgs& command) {
   const StudySetting& s = *t.setting;
   RunOptions run = s.run;
   run.threads = command.threads;
@@ -82,27 +119,47 @@ void write_draws_of(const StudyTarget& t, const StudyArgs& command, const std::f
   RunContext context = make_context(run, *t.target, s.label);
   ChainRunOptions o = chain_run_options(run, {0});
   o.pooled = s.adaptation == "pooled";
+  // Pooled replicates adapt together, so all of them must run again for the draws of the first.
+  for (std::uint32_t u = 1; o.pooled && u < std::uint32_t(study.replicates); ++u) o.units.push_back(u);
   o.draws = true;
-  o.gradients = 0;
-  o.iterations = std::min(kShownDraws, run.gradients > 0 ? kShownDraws : run.iterations);
-  const ChainRunResult r = run_chains(context, *t.config, o);
+  o.draw_units = 1;
+  o.longest = kShownDraws;
+  ChainRunResult r = run_chains(context, *t.config, o);
   DrawsFile f;
   f.chains = run.chains;
   f.draws = r.draws.draws;
   f.dim = t.target->dim();
   f.pseudo_samples = t.config->model.pseudo_samples > 1 ? t.config->model.pseudo_samples : 0;
   f.x = r.draws.x;
-  f.weighted_x = r.draws.weighted_x;
-  f.log_weight = r.draws.log_weight;
-  f.beta = r.draws.beta;
-  write_draws(folder / "draws" / (key_of(s.label) + ".nc"), f);
-  if (f.dim > 2) return;
-  std::string name = s.run.target;
-  if (s.run.target_settings.contains("scenario"))
-    name += "_" + s.run.target_settings["scenario"].get<std::string>();
-  const auto file = folder / "contours" / (name + ".json");
-  // The widest draws make the best frame: those of the last setting of a target, which samples it best.
-  write_contours(file, *t.target, r.draws.x);
+  f.weighted_x = std::move(r.draws.weighted_x);
+  f.log_weight = std::move(r.draws.log_weight);
+  f.beta = std::move(r.draws.beta);
+  write_draws(command.out / "draws" / (key_of(s.label) + ".nc"), f);
+  return std::move(r.draws.x);
+}
+
+/// Draws of every setting shown, and the density of each target among them: in a file named after the first
+/// setting that has it, where bench/plot looks for it.
+void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>& targets,
+                              const StudyArgs& command) {
+  fs::create_directories(command.out / "draws");
+  fs::create_directories(command.out / "contours");
+  std::map<std::string, std::pair<std::string, Frame>> frames;  // density -> its first label and its frame
+  const auto chosen = [](const auto& labels, const std::string& label) {
+    return labels.empty() || std::find(labels.begin(), labels.end(), label) != labels.end();
+  };
+  const auto shown = study.plot.value("labels", std::vector<std::string>{});
+  for (const auto& t : targets) {
+    const StudySetting& s = *t.setting;
+    if (!chosen(shown, s.label) || !chosen(command.only, s.label)) continue;
+    if (t.target->dim() > 2 || s.run.chains > 4 || s.run.command != "sample") continue;
+    const auto x = write_draws_of(t, study, command);
+    const std::string density =
+        fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string());
+    frames.try_emplace(density, s.label, Frame{t.target}).first->second.second.add(x);
+  }
+  for (const auto& [density, of] : frames)
+    write_contours(command.out / "contours" / (key_of(of.first) + ".json"), of.second);
 }
 
 std::string quoted(const std::string& s) {
@@ -115,37 +172,23 @@ std::string quoted(const std::string& s) {
 
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
                                               const StudyArgs& command) {
-  std::filesystem::path plot_folder = LOCKSTEP_PLOT_DIR;
-  if (const char* given = std::getenv("LOCKSTEP_PLOT_DIR")) plot_folder = given;
-  if (!std::filesystem::exists(plot_folder / "plot_study.py")) {
-    fmt::print(stderr, "no picture: {} has no plot_study.py (set LOCKSTEP_PLOT_DIR to bench/plot)\n",
-               plot_folder.string());
+  const fs::path folder = plot_folder();
+  if (!fs::exists(folder / kScript)) {
+    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n", folder.string(),
+               kScript);
     return {};
   }
-  if (wants_draws(study.plot)) {
-    std::filesystem::create_directories(command.out / "draws");
-    std::filesystem::create_directories(command.out / "contours");
-    for (const auto& t : targets) {
-      const auto& labels = study.plot.contains("labels") ? study.plot["labels"] : nlohmann::json();
-      if (labels.is_array() && std::find(labels.begin(), labels.end(), t.setting->label) == labels.end())
-        continue;
-      const auto& only = command.only;
-      if (!only.empty() && std::find(only.begin(), only.end(), t.setting->label) == only.end()) continue;
-      if (t.target->dim() <= 2 && t.setting->run.chains <= 4 && t.setting->run.command == "sample")
-        write_draws_of(t, command, command.out);
-    }
-  }
+  if (wants_draws(study.plot)) write_draws_and_contours(study, targets, command);
   const char* python = std::getenv("LOCKSTEP_PYTHON");
-  const std::string line =
-      fmt::format("{} {} {} --study {} > /dev/null", quoted(python ? python : "/usr/bin/python3"),
-                  quoted((plot_folder / "plot_study.py").string()), quoted(command.out.string()),
-                  quoted(command.file.string()));
+  const std::string line = fmt::format(
+      "{} {} {} --study {} > /dev/null", quoted(python ? python : "/usr/bin/python3"),
+      quoted((folder / kScript).string()), quoted(command.out.string()), quoted(command.file.string()));
   const int status = std::system(line.c_str());
-  std::vector<std::filesystem::path> pictures;
+  std::vector<fs::path> pictures;
   if (status != 0)
     fmt::print(stderr,
                "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
-               (plot_folder / "plot_study.py").string());
+               (folder / kScript).string());
   else
     pictures.push_back(command.out / (study.name + ".png"));
   return pictures;

@@ -17,12 +17,17 @@ namespace fs = std::filesystem;
 using Verdicts = std::map<std::string, std::string>;
 
 constexpr std::size_t terminal_width = 160;
-constexpr const char* legend =
-    "Each quantity: mean ± standard deviation over the replicates; RMSE against the truth ± its standard "
-    "error "
-    "(bootstrap over\nreplicates); z = mean error / (sd / sqrt(replicates)). gradients: of the target, mean "
-    "per "
-    "replicate. published: mean ± standard\ndeviation as printed in the paper.";
+
+std::string legend(const Study& study) {
+  std::string text =
+      "Each quantity: mean ± standard deviation over the replicates; RMSE against the truth ± its "
+      "standard error (bootstrap over\nreplicates); z = mean error / (sd / sqrt(replicates)). gradients: "
+      "of the target, mean per replicate.";
+  const bool published = std::any_of(study.settings.begin(), study.settings.end(), [](const StudySetting& s) {
+    return !s.published.empty() || !s.published_rmse.empty();
+  });
+  return published ? text + " published: mean ± standard\ndeviation as printed in the paper." : text;
+}
 
 constexpr const char* style =
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
@@ -154,7 +159,7 @@ std::string embedded(const fs::path& picture) {
 std::string study_table(const Study& study, const std::vector<ResultRow>& rows, const Verdicts& verdicts) {
   std::string text = fmt::format("# {}\n\n", title_of(study));
   if (!study.description.empty()) text += study.description + "\n\n";
-  text += coverage(study, rows) + "\n\n" + legend + "\n\n";
+  text += coverage(study, rows) + "\n\n" + legend(study) + "\n\n";
   for (const StudyTable& table : study_tables(study, rows, verdicts, terminal_width)) text += markdown(table);
   text.pop_back();
   return text;
@@ -174,7 +179,7 @@ std::string study_report(const Study& study, const std::vector<ResultRow>& rows,
   if (!study.description.empty()) text += "<p>" + escaped(study.description) + "</p>\n";
   text += "<p>" + escaped(coverage(study, rows)) + "</p>\n";
   for (const fs::path& picture : pictures) text += embedded(picture);
-  text += "<p>" + escaped(legend) + "</p>\n";
+  text += "<p>" + escaped(legend(study)) + "</p>\n";
   for (const StudyTable& table : study_tables(study, rows, verdicts, terminal_width)) text += html(table);
   if (!timings.empty()) {
     StudyTable table{"Timings", {{"setting", "seconds", "gradients per second"}}};

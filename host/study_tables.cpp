@@ -82,7 +82,7 @@ std::string published_text(const Setting& setting, const nlohmann::json& publish
 }
 
 std::string mean_text(const QuantityStatistics& value) {
-  const std::string text = value.finite > 0 ? with_error(value.mean, value.sd) : "none";
+  std::string text = value.finite > 0 ? with_error(value.mean, value.sd) : "none";
   if (value.finite == value.replicates) return text;
   return fmt::format("{} ({} of {} finite)", text, value.finite, value.replicates);
 }
@@ -219,6 +219,7 @@ void append_group(std::vector<StudyTable>& tables, const std::string& title,
     StudyTable table{is_first ? title : title + " (continued)", {}};
     for (std::size_t i = 0; i <= lines.size(); ++i) {
       std::vector<std::string> row;
+      row.reserve(columns.size());
       for (const Column& column : columns) row.push_back(column[i]);
       // Truth and published values of the other tables of this group would be empty lines here.
       if (i == 0 || lines[i - 1].kind == Kind::setting || has_text(row)) table.rows.push_back(std::move(row));

@@ -74,7 +74,7 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 
 std::string near_or_known(std::string_view name, const std::vector<std::string>& known,
                           std::string_view plural) {
-  const std::string near = did_you_mean(name, known);
+  std::string near = did_you_mean(name, known);
   if (!near.empty()) return near;
   if (known.empty()) return fmt::format("There are no {}.", plural);
   return fmt::format("Known {}: {}.", plural, fmt::join(known, ", "));

@@ -37,8 +37,8 @@ Json summary_head(const RunOptions& run, const TargetInstance& target, const Run
 Json truth_json(const TargetInstance& target) {
   const Truth& truth = target.truth();
   const int d = target.dim();
-  std::vector<double> second;
-  for (int i = 0; i < d; ++i) second.push_back(truth.second_moment(i));
+  std::vector<double> second(d);
+  for (int i = 0; i < d; ++i) second[i] = truth.second_moment(i);
   Json t = {{"mean", truth.mean}, {"second_moment", second}};
   if (d <= 64) t["covariance"] = matrix_json(truth.covariance, d);
   t["log_z"] = truth.log_z;

@@ -102,7 +102,7 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
         "means is not a table (a row of d numbers for each of K components). Write it as [[m11, m12], [m21, "
         "m22]]");
   const int k = means.shape[0], d = means.shape[1];
-  auto expect = [&](const DataArray& a, const std::string& name, std::vector<int> shape) {
+  auto expect = [&](const DataArray& a, const std::string& name, const std::vector<int>& shape) {
     if (a.shape == shape) return;
     std::string want, got;
     for (int s : shape) want += "[" + std::to_string(s) + "]";

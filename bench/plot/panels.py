@@ -56,6 +56,18 @@ def legend_and_facets(figure, handles, labels, num_facets, height):
             for facet in range(num_facets)]
 
 
+def write_note(figure, results):
+    """Below a panel: over how many replicates, and what is missing."""
+    replicates = max(len(v) for table in results.estimate.values() for v in table.values())
+    note = ""
+    if replicates > 1:
+        note = f"Over {replicates} replicates; whiskers: one bootstrap standard error."
+    if results.failed:
+        note += f" {results.failed} rows without a finite estimate are left out."
+    if note:
+        figure.supxlabel(note.strip(), fontsize=9, color="#555555", x=0.01, ha="left")
+
+
 def starts_row(ax):
     return ax.get_subplotspec().is_first_col()
 
@@ -121,14 +133,7 @@ class RmsePanel:
                 ax.set_ylabel("RMSE (lower is better)")
             else:
                 ax.tick_params(axis="y", labelleft=False)
-        replicates = max(len(v) for table in context.results.estimate.values() for v in table.values())
-        note = ""
-        if replicates > 1:
-            note = f"Over {replicates} replicates; whiskers: one bootstrap standard error."
-        if context.results.failed:
-            note += f" {context.results.failed} rows without a finite estimate are left out."
-        if note:
-            figure.supxlabel(note.strip(), fontsize=9, color="#555555", x=0.01, ha="left")
+        write_note(figure, context.results)
 
     def draw_facet(self, ax, group, marks):
         look = self.context.look
@@ -269,6 +274,7 @@ class CostPanel:
             ax.set_xlabel("number of pseudo-samples N")
             if starts_row(ax):
                 ax.set_ylabel(f"MSE × {self.unit} per replicate\n(lower is better)")
+        write_note(figure, self.context.results)
 
     def draw_line(self, ax, points, mark):
         n, value, low, high = (np.array(column, dtype=float) for column in zip(*points))

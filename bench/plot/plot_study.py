@@ -40,9 +40,11 @@ import beta_panel  # noqa: E402
 import draw_panels  # noqa: E402
 import panels  # noqa: E402
 import read  # noqa: E402
+import sweep_panel  # noqa: E402
 
 KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
-         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": beta_panel.BetaPanel}
+         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": beta_panel.BetaPanel,
+         "sweep": sweep_panel.SweepPanel}
 
 
 class Context:
@@ -75,7 +77,7 @@ class Context:
     def contours(self, label):
         setting = self.study.settings.get(label, read.Setting(label))
         try:
-            return read.read_contours(self.folder / "contours", setting)
+            return read.read_contours(self.folder / "contours", setting, self.study.settings.values())
         except read.PlotError as error:
             self.note(str(error))
             return None

@@ -30,7 +30,7 @@ class Setting:
 
     label: str
     target: str = ""
-    scenario: str = ""
+    density: list = field(default_factory=list)  # what tells apart the densities of a study
     sampler: str = ""
     chains: int = 0  # pooled in one replicate; 0: unknown
     pseudo_samples: int = 0  # 0: not a pseudo-extended sampler
@@ -106,8 +106,14 @@ def check_plot(plot, path):
 
 
 def file_key(label):
-    """The part of a file's name that stands for a label."""
-    return re.sub(r"[^A-Za-z0-9]", "_", label)
+    """The part of a file's name that stands for a label, another one for every label (host/study_pictures.cpp)."""
+    def coded(letter):
+        if letter == " ":
+            return "_"
+        if letter.isascii() and (letter.isalnum() or letter in "+-.="):
+            return letter
+        return "".join(f"%{byte:02X}" for byte in letter.encode())
+    return "".join(coded(letter) for letter in label)
 
 
 def pseudo_samples_in(label):
@@ -145,8 +151,9 @@ def read_setting(table, path):
                             "is one number, at least 0). Correct it.")
         published_rmse[quantity] = float(value)
     sampler_settings = table.get("sampler_settings", {})
-    return Setting(label=label, target=str(table.get("target", "")),
-                   scenario=str(table.get("target_settings", {}).get("scenario", "")),
+    density = [str(table.get("target", "")), str(sorted(table.get("target_settings", {}).items())),
+               str(table.get("data", ""))]
+    return Setting(label=label, target=density[0], density=density,
                    sampler=str(table.get("sampler", "")), chains=int(table.get("chains", 0)),
                    pseudo_samples=int(sampler_settings.get("pseudo_samples", pseudo_samples_in(label))),
                    published=published, published_rmse=published_rmse)
@@ -269,13 +276,13 @@ def read_draws(path):
     return Draws(x, None if beta is None else beta[np.isfinite(beta)])
 
 
-def read_contours(folder, setting):
+def read_contours(folder, setting, settings=()):
     """The log density of a setting's target, or None.
 
-    Looked for under the label's name, then TARGET_SCENARIO, then TARGET.
-    """
-    names = [file_key(setting.label), f"{setting.target}_{setting.scenario}", setting.target]
-    path = next((path for name in names if name and (path := Path(folder) / f"{name}.json").exists()), None)
+    Looked for under the names of the settings that have its density, then under TARGET."""
+    names = [file_key(other.label) for other in (setting, *settings) if other.density == setting.density]
+    path = next((path for name in [*names, setting.target]
+                 if name and (path := Path(folder) / f"{name}.json").exists()), None)
     if path is None:
         return None
     try:

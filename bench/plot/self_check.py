@@ -14,7 +14,7 @@ import accuracy
 import plot_study
 import read
 
-LABELS = ("a HMC", "a PE N=2", "a PE N=5", "b HMC", "b PE N=2", "b PE N=5")
+LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
 MODES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 STUDY = """
 name = "check"
@@ -111,6 +111,12 @@ def check_numbers(folder):
     panel = plot_study.KINDS["scatter"](context)
     panel.contours = {label: read.read_contours(folder / "contours", read.Setting(label, target="plane"))
                       for label in LABELS}
+    assert [read.file_key(label) for label in ("a PE N=2", "a_b", "a-b", "\u00e9/")] == [
+        "a_PE_N=2", "a%5Fb", "a-b", "%C3%A9%2F"]
+    (folder / "contours" / "first.json").write_text((folder / "contours" / "plane.json").read_text())
+    first, other = read.Setting("first", density=["t", "{}", ""]), read.Setting("x", density=["t", "{}", ""])
+    assert read.read_contours(folder / "contours", other, [first, other]) is not None
+    assert read.read_contours(folder / "contours", read.Setting("y", density=["t", "{1}", ""]), [first]) is None
     for label, note in (("a HMC", "1 of 3 modes"), ("a PE N=2", "3 of 3 modes")):
         assert panel.mode_note(label, context.draws(label).x[0]) == note
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "host/target_input.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep {
@@ -80,6 +81,17 @@ TEST_F(CheckpointFile, RefusesWhatItIsNot) {
   const std::string text = contents(folder_ / "checkpoint");
   std::ofstream(folder_ / "checkpoint") << text.substr(0, text.size() / 2);
   EXPECT_NE(complaint("this run").find("is damaged"), std::string::npos);
+}
+
+TEST(RunIdentity, ComprisesTheDefaultsThatHold) {
+  RunOptions run;
+  run.target = "gaussian";
+  const auto target = build_target(run);
+  const std::string before = run_identity(run, *target, {{"tilt", 3}});
+  EXPECT_EQ(run_identity(run, *target, {{"tilt", 3}}), before);
+  EXPECT_NE(run_identity(run, *target, {{"tilt", 2}}), before);
+  run.threads = 7;  // of no consequence
+  EXPECT_EQ(run_identity(run, *target, {{"tilt", 3}}), before);
 }
 
 class Resume : public testing::ProgramTest {

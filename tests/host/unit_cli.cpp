@@ -66,6 +66,7 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
                                   "--out",
                                   "o",
                                   "--draws",
+                                  "--warmup-draws",
                                   "--thin",
                                   "3",
                                   "--checkpoint",
@@ -94,7 +95,8 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
     expected.threads = 2;
     expected.precision = "double";
     expected.out = "o";
-    expected.draws = expected.resume = expected.paper_settings = expected.json = expected.quiet = true;
+    expected.draws = expected.warmup_draws = expected.resume = expected.paper_settings = expected.json =
+        expected.quiet = true;
     expected.thin = 3;
     expected.checkpoint = 60;
     EXPECT_EQ(run_option_values(run), run_option_values(expected));

@@ -98,6 +98,7 @@ TEST(CommandLineTest, RefusesFilesWithoutAPlace) {
           "--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
   refuses(sample({"--thin", "2"}),
           "--thin has no --draws (it thins stored draws; moments take every iteration).");
+  refuses(sample({"--warmup-draws", "--out", "o"}), "--warmup-draws has no --draws");
   EXPECT_NO_THROW(parse(sample({"--json", "--draws", "--thin", "2", "--resume", "--out", "o"})));
 }
 

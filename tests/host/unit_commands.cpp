@@ -202,6 +202,20 @@ TEST_F(Commands, DrawsOpenElsewhere) {
     heaviest += drawn == most;
   }
   EXPECT_GT(heaviest, 30) << "drawn by weight";
+  EXPECT_FALSE(file.contains("warmup_posterior"));
+
+  sampled(
+      {"--chains", "3", "--iterations", "40", "--warmup", "50", "--thin", "2", "--draws", "--out", "short"});
+  sampled({"--chains", "3", "--iterations", "40", "--warmup", "50", "--thin", "2", "--draws",
+           "--warmup-draws", "--out", "both"});
+  const Json both = Json::parse(testing::run_python("read_draws.py", folder_ / "both/draws.nc"));
+  EXPECT_EQ(both["warmup_posterior"]["dims"], (Json{{"chain", 3}, {"draw", 25}, {"x_dim_0", 2}}));
+  const Json& steps = both["warmup_sample_stats"]["variables"]["step_size"]["values"];
+  EXPECT_NE(steps[0], steps[24]) << "it adapts";
+  EXPECT_EQ(steps[0], steps[25]) << "for all chains alike";
+  const Json apart = Json::parse(testing::run_python("read_draws.py", folder_ / "short/draws.nc"));
+  for (const char* group : {"posterior", "weighted"})
+    EXPECT_EQ(both[group], apart[group]) << "looking on changes nothing";
 }
 
 TEST_F(Commands, PrecisionsAgree) {

@@ -115,6 +115,9 @@ struct Coverage {
   int chains;
   std::int64_t iterations;
 };
+void PrintTo(const Coverage& c, std::ostream* out) {
+  *out << "correlation" << c.correlation << "_chains" << c.chains << "_iterations" << c.iterations;
+}
 class StandardErrors : public ::testing::TestWithParam<Coverage> {};
 
 TEST_P(StandardErrors, MatchTheScatter) {

@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
-
 #include <cmath>
 #include <csignal>
+#include <thread>
 
 #include "host/commands.hpp"
 #include "host/errors.hpp"
@@ -84,19 +83,55 @@ TEST(Memory, PlanGrowsWithWhatIsKept) {
   ModelSpec plain, pe;
   pe.kind = ModelKind::pseudo_extended;
   pe.pseudo_samples = 5;
-  const double one = planned_bytes(plain, 10, 1, 0);
-  EXPECT_GT(one, 8 * 3 * 10);  // position, gradient and momentum at least
-  EXPECT_DOUBLE_EQ(planned_bytes(plain, 10, 1000, 0), 1000 * one);
-  EXPECT_GT(planned_bytes(pe, 10, 1, 0), one + 8 * 2 * 40);
-  EXPECT_GT(planned_bytes(plain, 20, 1, 0), 1.5 * one);
-  // Stored draws: 4 bytes a coordinate, and for pseudo-samples x, log weight and beta of each in double.
-  EXPECT_GE(planned_bytes(plain, 10, 1, 1000) - one, 4 * 10 * 1000);
-  EXPECT_GE(planned_bytes(pe, 10, 1, 1000) - planned_bytes(pe, 10, 1, 0), (4 * 10 + 8 * 5 * 12) * 1000);
+  const auto with = [](auto change) {
+    RunSize size;
+    size.dim = 10;
+    change(size);
+    return size;
+  };
+  const RunSize one = with([](RunSize&) {}), crowd = with([](RunSize&s) { s.crowd = 1000; });
+  const double least = planned_bytes(plain, one);
+  EXPECT_GT(least, 8 * 3 * 10);  // position, gradient and momentum at least
+  EXPECT_GT(planned_bytes(pe, crowd), planned_bytes(plain, crowd) + 1000 * 8 * 2 * 40);
+  EXPECT_GT(planned_bytes(plain, with([](RunSize& s) { s.dim = 20; })), 1.5 * least);
+  EXPECT_GT(planned_bytes(plain, with([](RunSize& s) { s.units = 64; })), 63 * least);
+  EXPECT_GT(planned_bytes(plain, with([](RunSize& s) { s.covariance = true; })), least + 8 * 45 * 128);
+  // The scout's particles, of every unit that adapts: position, gradient, and copies to resample from and to.
+  const RunSize scouted = with([](RunSize& s) { s.particles = 2048, s.adapting_units = 20; });
+  EXPECT_GT(planned_bytes(plain, scouted), 20 * 2048 * 8 * 10 * 4);
+  // Stored draws: 4 bytes a coordinate, for pseudo-samples x, log weight and beta of each in double; and once
+  // more in a checkpoint.
+  const RunSize stored = with([](RunSize& s) { s.stored_draws = 1000; });
+  EXPECT_GE(planned_bytes(plain, stored) - least, 2 * 4 * 10 * 1000);
+  EXPECT_GE(planned_bytes(pe, stored) - planned_bytes(pe, one), 2 * (4 * 10 + 8 * 5 * 12) * 1000);
   ModelSpec dense = plain;
   dense.dense_metric = true;
-  EXPECT_GE(planned_bytes(dense, 100, 1, 0) - planned_bytes(plain, 100, 1, 0), 8 * 5050);
+  EXPECT_GE(planned_bytes(dense, crowd) - planned_bytes(plain, crowd), 1000 * 8 * 55);
   // Chains and draws are counted in double: nothing wraps around.
-  EXPECT_GT(planned_bytes(pe, 1000, std::int64_t(1) << 31, std::int64_t(1) << 31), 1e20);
+  const RunSize vast = with([](RunSize& s) { s.chains = s.stored_draws = std::int64_t(1) << 31; });
+  EXPECT_GT(planned_bytes(pe, vast), 1e20);
+}
+
+TEST(Memory, SizeOfARun) {
+  RunOptions run;
+  run.chains = 4;
+  run.draws = true;
+  run.thin = 10;
+  run.iterations = 1000;
+  SamplerConfig config;
+  RunSize size = run_size(run, config, 3, 2, false);
+  EXPECT_EQ(size.adapting_units * size.crowd, 2 * 32);
+  EXPECT_EQ(size.particles, 2048);
+  EXPECT_EQ(size.stored_draws, 101);
+  size = run_size(run, config, 3, 20, true);  // all adapt as one
+  EXPECT_EQ(size.adapting_units * size.crowd, 80);
+  // A budget of gradients buys as many iterations as it has steps, whatever --iterations says.
+  run.gradients = 4e6;
+  EXPECT_EQ(run_size(run, config, 3, 1, false).stored_draws, 100001);
+  run.init = "uniform:1";
+  EXPECT_EQ(run_size(run, config, 3, 1, false).particles, 0);
+  config.instrument = SamplerConfig::Instrument::bridge;
+  EXPECT_EQ(run_size(run, config, 3, 1, false).particles, 2048);
 }
 
 TEST(Memory, TooMuchIsAnErrorBeforeAnythingRuns) {

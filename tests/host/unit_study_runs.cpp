@@ -196,6 +196,22 @@ TEST_F(StudyRuns, ResumesAfterAKill) {
   }
 }
 
+TEST_F(StudyRuns, AChangedDefaultIsRunAgain) {
+  put("study.toml", study_text("150"));
+  const std::string whole = results("out");
+  const fs::path part = folder_ / "out/parts/0.csv";
+  const auto before = fs::last_write_time(part);
+  EXPECT_EQ(results("out", {"--resume"}), whole);
+  EXPECT_EQ(fs::last_write_time(part), before);
+  // As a program would have written it whose default was another one.
+  std::string text = contents(part);
+  const std::string now = R"(\"target_acceptance\":0.75)";
+  ASSERT_NE(text.find(now), std::string::npos) << text;
+  put("out/parts/0.csv", text.replace(text.find(now), now.size(), R"(\"target_acceptance\":0.7)"));
+  EXPECT_EQ(results("out", {"--resume"}), whole);
+  EXPECT_NE(contents(part).find(now), std::string::npos);
+}
+
 TEST_F(StudyRuns, MistakesAreFoundBeforeAnythingRuns) {
   const auto refused = [&](const std::string& text, const std::string& part, const Args& more = {}) {
     put("study.toml", text);
@@ -243,13 +259,13 @@ TEST_F(StudyRuns, DrawsAndPictureWhereAskedFor) {
   put("study.toml", study_text("150", "[plot]\npanels = [\"rmse\", \"scatter\"]\nlabels = [\"b PE N=3\"]\n"));
   results("out");
   for (const char* name :
-       {"small.png", "small.svg", "report.html", "draws/b_PE_N_3.nc", "contours/mixture20_b.json"})
+       {"small.png", "small.svg", "report.html", "draws/b_PE_N=3.nc", "contours/b_PE_N=3.json"})
     EXPECT_GT(contents(folder_ / "out" / name).size(), 1000u) << name;
-  EXPECT_FALSE(fs::exists(folder_ / "out/draws/a_PE_N_2.nc")) << "only the labels asked for";
+  EXPECT_FALSE(fs::exists(folder_ / "out/draws/a_PE_N=2.nc")) << "only the labels asked for";
   EXPECT_NE(contents(folder_ / "out/report.html").find("data:image/"), std::string::npos);
 
   // The picture shows the very chains behind results.csv: two chains of replicate 0, all draws by index.
-  const std::string text = testing::run_python("read_draws.py", folder_ / "out/draws/b_PE_N_3.nc");
+  const std::string text = testing::run_python("read_draws.py", folder_ / "out/draws/b_PE_N=3.nc");
   ASSERT_NE(text, "");
   const auto file = nlohmann::json::parse(text);
   EXPECT_EQ(file["posterior"]["dims"], (nlohmann::json{{"chain", 2}, {"draw", 150}, {"x_dim_0", 2}}));

@@ -38,6 +38,9 @@ TEST(Flower, EqualsTheFormulaForEveryNumberOfPetals) {
 struct Reference {
   double w, r, a, sigma, log_z, mean, variance1, variance2, cosine;
 };
+void PrintTo(const Reference& e, std::ostream* out) {
+  *out << "w" << e.w << "_r" << e.r << "_a" << e.a << "_sigma" << e.sigma;
+}
 class FlowerTruth : public ::testing::TestWithParam<Reference> {};
 
 TEST_P(FlowerTruth, EqualsAnIndependentQuadrature) {

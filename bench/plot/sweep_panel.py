@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The panel of errors against a parameter. Same interface as panels.py."""
+import re
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+import accuracy
+from panels import legend_and_facets, log_axis, num_facet_rows, published_mark, starts_row, write_note
+import style
+
+PARAMETER = re.compile(r"\s*\b(?!N\s*=)([A-Za-z]\w*)=([0-9.]+)")
+
+
+class SweepPanel:
+    """RMSE against a parameter that labels name (`a beta=0.1 N=2`): a facet per group and vector, a line per rest
+    of the label; labels without the parameter are levels across."""
+
+    def __init__(self, context):
+        self.context = context
+
+    def prepare(self):
+        context, look = self.context, self.context.look
+        named = {label: match for label in context.labels if (match := PARAMETER.search(look.name_of[label]))}
+        self.parameters = list(dict.fromkeys(match[1] for match in named.values()))
+        if not named:
+            return "no label names a parameter, such as beta=0.1"
+        self.value_of = {label: float(match[2]) for label, match in named.items()}
+        self.name_of = {label: PARAMETER.sub("", look.name_of[label]).strip() or label for label in context.labels}
+        quantities = accuracy.quantities_with_truth(context.results, context.study.quantities, context.labels)
+        vectors = {}
+        for quantity in quantities:
+            vectors.setdefault(accuracy.vector_of(quantity), []).append(quantity)
+        self.facets = {(group, vector): self.points(group, entries)
+                       for group in look.groups for vector, entries in vectors.items()}
+        self.facets = {key: points for key, points in self.facets.items() if points}
+        return None if self.facets else "no quantity in results.csv has a truth and an error"
+
+    def points(self, group, entries):
+        """name -> sorted [(value, RMSE, low, high, published)]; the value is None for a level."""
+        context, points = self.context, {}
+        for label in context.look.members(group, context.labels):
+            squares = accuracy.squared_errors(context.results, label, entries)
+            if len(squares) and squares.mean() > 0:
+                published = accuracy.published_rmse(context.results, context.study.settings.get(label), label, entries)
+                points.setdefault(self.name_of[label], []).append(
+                    (self.value_of.get(label), *accuracy.rmse(squares), published))
+        return {name: sorted(values, key=lambda point: (point[0] is None, point)) for name, values in points.items()}
+
+    def height(self):
+        return 3.4 * num_facet_rows(len(self.facets))
+
+    def draw(self, figure):
+        look = self.context.look
+        names = list(dict.fromkeys(name for points in self.facets.values() for name in points))
+        # A level has the colour of the line that is as long in N, a shade that has none one of its own.
+        lines = [name for name in names if any(p[0] is not None for f in self.facets.values() for p in f.get(name, []))]
+        shades = [style.blend(*style.FAMILY_HUES[0], rank / max(1, len(lines) - 1)) for rank in range(len(lines))]
+        color = dict(zip(lines, shades))
+        sizes = {style.pseudo_samples_in(name): shade for name, shade in color.items()}
+        for name in names:
+            color.setdefault(name, sizes.get(style.pseudo_samples_in(name), style.SINGLE_HUES[0]))
+        handles = [Line2D([], [], color=color[name], linewidth=2, marker="o" if name in lines else "",
+                          linestyle="-" if name in lines else (0, (4, 2))) for name in names]
+        texts = list(names)
+        if any(point[4] for points in self.facets.values() for values in points.values() for point in values):
+            handles.append(published_mark([], []))
+            texts.append("published")
+        axes = legend_and_facets(figure, handles, texts, len(self.facets), self.height())
+        for ax, ((group, vector), points) in zip(axes, self.facets.items()):
+            for name, values in points.items():
+                self.draw_line(ax, values, color[name])
+            ax.set_yscale("log")
+            log_axis(ax.yaxis)
+            ticks = sorted(set(self.value_of.values()))
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.grid(True, axis="y")
+            ax.set_title(" ".join(filter(None, (look.heading(group), vector.replace("_", " ")))), loc="left",
+                         fontweight="bold")
+            ax.set_xlabel(", ".join(self.parameters))
+            if starts_row(ax):
+                ax.set_ylabel("RMSE (lower is better)")
+        write_note(figure, self.context.results)
+
+    def draw_line(self, ax, values, color):
+        swept = [point for point in values if point[0] is not None]
+        for _, value, _, _, published in (point for point in values if point[0] is None):
+            ax.axhline(value, color=color, linewidth=1.6, linestyle=(0, (4, 2)))
+            if published:
+                mark = published_mark([1.0], [published])
+                mark.set(transform=ax.get_yaxis_transform(), color=color, clip_on=False, markeredgecolor=color)
+                ax.add_line(mark)
+        if not swept:
+            return
+        x, value, low, high = (np.array(column, dtype=float) for column in list(zip(*swept))[:4])
+        ax.errorbar(x, value, yerr=[value - low, high - value], color=color, linewidth=2, marker="o", markersize=5,
+                    elinewidth=1.1, capsize=2.5)
+        printed = [(point[0], point[4]) for point in swept if point[4]]
+        if printed:
+            mark = published_mark(*zip(*printed))
+            mark.set(markeredgecolor=color, markersize=5.5)
+            ax.add_line(mark)
