@@ -50,7 +50,10 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, c, c.gradients - spent, run.se, covariance);
   f.preparation = spent;
-  if (!base.warning.empty()) f.warnings.push_back(base.warning);
+  if (!base.warning.empty()) {
+    f.warnings.push_back(base.warning);
+    if (c.base == "advi") f.failed.push_back("base");  // it lies on one of several modes
+  }
   Json d = {{"base", base.how},         {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients},
             {"barrier", pilot.barrier}, {"pilot_particles", p.particles}, {"schedule", pilot.ladder}};
   d.update(f.diagnostics);
