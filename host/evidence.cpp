@@ -32,7 +32,12 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   p.num_leapfrog = c.pilot_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
-  for (int round = 0; round < c.bootstrap; ++round) {
+  // A scout is rough: its base is worth one round, where the budget allows.
+  const bool scouted = c.base == "scout" || (c.base == "auto" && !context.target->has_base_guess());
+  const int rounds = c.bootstrap >= 0                                     ? c.bootstrap
+                     : scouted && c.gradients >= 5e6 && c.method != "smc" ? 1
+                                                                          : 0;
+  for (int round = 0; round < rounds; ++round) {
     const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
     base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
   }
@@ -43,8 +48,8 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     small.particles = small.seeds = 32 * c.groups;
     const Pilot trial = run_pilot(context, base, small);
     spent += trial.gradients;
-    const double each = double(trial.ladder.size() + 3) * p.num_leapfrog * c.groups;
-    p.particles = c.groups * int(std::clamp((c.gradients - spent) / each, 4.0, 1e6));
+    const double each = trial.gradients / small.particles;  // trajectories are as long for any number of them
+    p.particles = c.groups * int(std::clamp((c.gradients - spent) / (each * c.groups), 4.0, 1e6));
   }
   const Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;

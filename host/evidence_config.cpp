@@ -30,7 +30,9 @@ const Lines& base_settings() {
       {"base_starts",
        "starts of mean-field (default 2000), restarts of advi (64) and mixture (64 to 1024, by the budget), "
        "chains of warmup (128)"},
-      {"bootstrap", "rounds in which a pilot's particles refit the base (default 0)"},
+      {"bootstrap",
+       "rounds in which a pilot's particles refit the base (default 1 for a scouted one from 5e6 gradients "
+       "on, else 0)"},
       {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;
 }
@@ -198,7 +200,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
                         : c.base == "warmup" ? 128
                                              : 2000;
   c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
-  c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
+  if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
   c.scout_particles = int(s.integer("scout_particles", scout_particles, 64, 1 << 20));
   c.num_leapfrog = int(s.integer("num_leapfrog", anneals ? 1 : c.method == "ct-joint" ? 10 : 5, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
@@ -234,7 +236,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.effective = s.effective();
 
   // Bootstrap rounds are pilots too: they share.
-  const double share = (c.method == "smc" ? 1.0 : c.pilot_share) / (c.bootstrap + 1);
+  const double share = (c.method == "smc" ? 1.0 : c.pilot_share) / (std::max(0, c.bootstrap) + 1);
   c.particles = whole_groups(
       std::min(share * planned / (kTypicalLevels * c.pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
   return c;

@@ -15,7 +15,7 @@ struct EvidenceConfig {
   std::string base = "auto";
   std::vector<double> base_mean, base_sd;
   double base_inflation = 1.2;
-  int base_starts = 2000, scout_particles = 2048, bootstrap = 0;
+  int base_starts = 2000, scout_particles = 2048, bootstrap = -1;  // -1: by the base
   // The path.
   int num_leapfrog = 5, pilot_leapfrog = 5;
   double target_acceptance = 0.9, rate = 0.25, pilot_share = 0.2, discard = 0.2;

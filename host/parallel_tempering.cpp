@@ -45,7 +45,6 @@ class Copies {
     launch_.key = context.key;
     launch_.num_leapfrog = o.num_leapfrog;
     launch_.tempering = Tempering::swap;
-    launch_.short_steps = true;
     stats_.assign(kStatRows, 0.0);
     rejected_.assign(levels_ - 1, 0.0);
   }
@@ -94,6 +93,7 @@ class Copies {
     const CommunicationBarrier barrier(ladder_, take_rejection());
     if (options_.respace) set_ladder(barrier.equal_ladder(levels_ - 1));
     place(held);
+    launch_.short_steps = needs_short_steps(stats_, double(chains_) * launch_.end);
   }
 
   Engine& engine() { return *engine_; }

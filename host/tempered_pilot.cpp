@@ -95,7 +95,6 @@ class Population {
     spec.begin = iteration_;
     spec.end = ++iteration_;
     spec.num_leapfrog = options_.num_leapfrog;
-    spec.jitter = false;  // there are too few iterations for their lengths to average
     engine_->advance(spec);
     const auto stats = engine_->take_stats();
     const int n = engine_->chains();

@@ -48,6 +48,10 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
 
 }  // namespace
 
+bool needs_short_steps(const std::vector<double>& stats, double transitions) {
+  return stats[stat_divergences] > 1e-6 * transitions;
+}
+
 WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums) {
   std::vector<double> total(layout.rows(), 0.0);
   for (const auto& s : sums)
@@ -132,7 +136,6 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
   launch.tempering = options.tempering;
-  launch.short_steps = true;
   const std::int64_t middle = out.discarded + (total - out.discarded) / 2;
   Jackknife first_half{NAN, {}};
   std::int64_t t = 0;
@@ -163,6 +166,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
                  s[std::size_t(stat_base_weight) * n + c]);
     }
     t = next;
+    if (t == out.discarded) launch.short_steps = needs_short_steps(stats, double(n) * double(t));
     if (t == middle) {
       first_half = value(half);
       half = EndpointEvidence(groups);

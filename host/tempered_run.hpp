@@ -39,6 +39,10 @@ struct TemperedResult {
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 
+/// Whether some transitions should take shorter steps: where discarded iterations diverged, there is a narrow
+/// region that the usual step does not enter.
+bool needs_short_steps(const std::vector<double>& stats, double transitions);
+
 /// Moments from sums in groups: rows as MomentLayout has them, [group][row].
 WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums);
 
