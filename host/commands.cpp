@@ -160,20 +160,26 @@ void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
   if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
 }
 
+std::string goes_on(const RunOptions& run) {
+  return fmt::format("lockstep sample --out {} --resume goes on", run.out.string());
+}
+
 int run_sample(const RunOptions& run) {
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {
     summary = sample(run, stopped);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
+    if (run.resume)
+      fmt::print(stderr, "interrupted before anything was added; {}\n", goes_on(run));
+    else
+      fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
     return 130;
   }
   report(run, summary);
   if (stopped) {
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
-               run.out.empty() ? "with --out it could be gone on with"
-                               : fmt::format("lockstep sample --out {} --resume goes on", run.out.string()));
+               run.out.empty() ? "with --out it could be gone on with" : goes_on(run));
     return 130;
   }
   return summary["verdict"] == "pass" ? 0 : 3;

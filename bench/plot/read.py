@@ -151,8 +151,7 @@ def read_setting(table, path):
                             "is one number, at least 0). Correct it.")
         published_rmse[quantity] = float(value)
     sampler_settings = table.get("sampler_settings", {})
-    density = [str(table.get("target", "")), str(sorted(table.get("target_settings", {}).items())),
-               str(table.get("data", ""))]
+    density = [str(table.get("target", "")), sorted(table.get("target_settings", {}).items()), table.get("data", "")]
     return Setting(label=label, target=density[0], density=density,
                    sampler=str(table.get("sampler", "")), chains=int(table.get("chains", 0)),
                    pseudo_samples=int(sampler_settings.get("pseudo_samples", pseudo_samples_in(label))),

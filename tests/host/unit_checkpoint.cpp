@@ -137,9 +137,12 @@ TEST_F(Resume, AfterAKillAndAnInterruptNoBitDiffers) {
       const ProgramResult result = program.wait();
       EXPECT_EQ(result.status, 130) << out;
       EXPECT_NE(result.err.find("lockstep sample --out " + out + " --resume goes on"), std::string::npos);
+      if (result.err.find("before anything was added") ==
+          std::string::npos) {  // as a slow program may have it
+        EXPECT_NE(contents(folder_ / out / "summary.json").find("interrupted after"), std::string::npos);
+      }
     }
     EXPECT_TRUE(fs::exists(folder_ / out / "checkpoint"));
-    EXPECT_NE(contents(folder_ / out / "summary.json").find("interrupted after"), std::string::npos);
     EXPECT_EQ(run({"sample", "--out", out, "--resume", "--threads", "2"}).status, status);
     Json resumed = summary(out), expected = summary(whole);
     resumed.erase("threads");
