@@ -60,6 +60,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
   std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "mode_switches"};
+  const std::set<std::string> vectors = {"mean", "second_moment"};  // a picture shows all entries as one
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
     for (int i = 0; i < p.target->dim(); ++i) {
@@ -69,7 +70,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   }
   const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (known.contains(names[i])) continue;
+      if (known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i]))) continue;
       const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
       throw UserError(fmt::format(
           "{} names '{}' (no setting's target has it). {}",
@@ -186,6 +187,13 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     for (int i = 0; i < p.target->dim(); ++i)
       add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
           truth.second_moment(i));
+    const auto own = [&](const char* key, const std::string& name) {
+      return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
+    };
+    for (std::size_t q = 0; q < p.target->quantities().size(); ++q) {
+      const std::string& name = p.target->quantities()[q];
+      add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
+    }
     const auto& z = j["log_z"];
     add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
     for (const char* bound : {"lower", "upper"})
