@@ -26,7 +26,7 @@ namespace lockstep {
 namespace {
 
 struct Prepared {
-  std::unique_ptr<TargetInstance> target;
+  std::shared_ptr<const TargetInstance> target;
   SamplerConfig config;  // of `sample`
   Settings effective;    // of either command
 };
@@ -37,10 +37,16 @@ std::string fingerprint(const StudySetting& s, int replicates, const Prepared& p
                      run_identity(s.run, *p.target, p.effective));
 }
 
-Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
+/// Targets by what they are built from: settings of one target share it, for a truth may take seconds.
+using Targets = std::map<std::string, std::shared_ptr<const TargetInstance>>;
+
+Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Targets& targets) {
   try {
     Prepared p;
-    p.target = build_target(s.run, folder);
+    auto& target =
+        targets[fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string())];
+    if (!target) target = build_target(s.run, folder);
+    p.target = target;
     if (s.run.command == "evidence") {
       RunOptions run = s.run;
       const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
@@ -156,7 +162,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
 
 /// One setting of evidence: its replicates one after another, each with its own base, pilot and chains.
 std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepared& p, int replicates,
-                                              const StudyArgs& command, const std::filesystem::path& folder) {
+                                              const StudyArgs& command) {
   const auto show = progress_printer(command.quiet, s.label);
   StudyPart part;
   part.fingerprint = fingerprint(s, replicates, p);
@@ -170,7 +176,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     bool stopped = false;
     nlohmann::ordered_json j;
     try {
-      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), folder);
+      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), p.target.get());
     } catch (const Interrupted&) {
       return std::nullopt;
     }
@@ -190,7 +196,8 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     const auto own = [&](const char* key, const std::string& name) {
       return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
     };
-    for (std::size_t q = 0; q < p.target->quantities().size(); ++q) {
+    // Not every method has them.
+    for (std::size_t q = 0; e.contains("quantities") && q < p.target->quantities().size(); ++q) {
       const std::string& name = p.target->quantities()[q];
       add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
     }
@@ -226,11 +233,12 @@ bool run_study(const StudyArgs& command) {
   // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
   const auto folder = std::filesystem::absolute(command.file).parent_path();
   std::vector<Prepared> prepared;
+  Targets built;
   std::vector<std::string> fingerprints;
   for (auto& s : study.settings) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
-    prepared.push_back(prepare(s, folder));
+    prepared.push_back(prepare(s, folder, built));
     fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
@@ -245,7 +253,7 @@ bool run_study(const StudyArgs& command) {
       continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
     const auto part = s.run.command == "evidence"
-                          ? run_evidence_setting(s, prepared[k], study.replicates, command, folder)
+                          ? run_evidence_setting(s, prepared[k], study.replicates, command)
                           : run_setting(s, prepared[k], study.replicates, command);
     if (part) write_part(command.out, int(k), *part);
     stopped = !part;

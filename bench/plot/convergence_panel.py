@@ -6,9 +6,11 @@ that tell the line's points apart, such as 1e6 or chains=256.
 """
 import math
 import re
+from collections import Counter
 
 import numpy as np
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 import accuracy
@@ -18,6 +20,7 @@ import style
 NUMBER = re.compile(r"\s*(?<!\S)(?:chains=)?\d+(?:\.\d+)?(?:e\d+)?(?!\S)")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#7b3294", "#777777")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+CUT = 20  # times the usual error: what is farther off is cut
 AXIS_NAMES = {"gradients": "target gradients, all chains together", "chains": "chains",
               "gradients_per_chain": "target gradients per chain"}
 
@@ -25,14 +28,21 @@ AXIS_NAMES = {"gradients": "target gradients, all chains together", "chains": "c
 class BudgetPanel:
     """Common to both: which label is which point of which line."""
 
+    whiskers = "one bootstrap standard error"
+
     def __init__(self, context):
         self.context = context
         self.against = str(context.study.plot.get("against", "gradients"))
         self.lines = {}  # name of the line -> what tells its points apart -> labels, one for each group
+        self.group_of = {}
         for label in context.labels:
-            name = context.look.name_of[label]
-            line, point = NUMBER.sub("", name).strip() or name, tuple(NUMBER.findall(name))
+            name, group = context.look.name_of[label], context.look.group_of[label]
+            line, point = NUMBER.sub("", name).strip(), tuple(NUMBER.findall(name))
+            if not line:  # `METHOD BUDGET`: what looks like a group is the method
+                line, group = group or name, ""
+            self.group_of[label] = group
             self.lines.setdefault(line, {}).setdefault(point, []).append(label)
+        self.groups = list(dict.fromkeys(self.group_of.values()))
         self.marks = {line: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)],
                              "markersize": 8 if MARKERS[i % len(MARKERS)] == "*" else 5.5, "linewidth": 1.7}
                       for i, line in enumerate(self.lines)}
@@ -71,14 +81,15 @@ class BudgetPanel:
             ax.set_xlim(min(places) / 1.4, max(places) * 1.4)
             powers = 10.0 ** np.arange(math.ceil(math.log10(min(places) / 1.4)), math.log10(max(places) * 1.4))
             if len(powers) > 1:
-                ax.set_xticks(powers, [power_of_ten(power) for power in powers])
+                largest = powers[-1] >= 1e5  # then all as powers: 1000 beside 10^5 reads badly
+                ax.set_xticks(powers, [power_of_ten(power) if largest else plain_number(power) for power in powers])
             else:
                 log_axis(ax.xaxis)
             ax.xaxis.set_minor_locator(NullLocator())
             ax.set_xlabel(AXIS_NAMES[self.against])
             ax.grid(True)
             yield ax, facet, points
-        write_note(figure, self.context.results)
+        write_note(figure, self.context.results, self.whiskers)
 
     def more_handles(self):
         return []
@@ -129,11 +140,12 @@ class EstimatesPanel(BudgetPanel):
     quantity, a line per method, the truth dashed."""
 
     kind = "estimates"
+    whiskers = "one standard deviation of the estimates"
 
     def prepare(self):
-        look, quantities = self.context.look, [q for entries in self.vectors().values() for q in entries]
+        quantities = [q for entries in self.vectors().values() for q in entries]
         self.facets = {(group, quantity): self.points(group, quantity)
-                       for group in look.groups for quantity in quantities}
+                       for group in self.groups for quantity in quantities}
         self.facets = {facet: points for facet, points in self.facets.items() if points}
         return None if self.facets else "no quantity in results.csv has a truth and an estimate"
 
@@ -144,19 +156,19 @@ class EstimatesPanel(BudgetPanel):
                 values = results.estimate[label].get(quantity, np.array([]))
                 values = values[np.isfinite(values)]
                 x = self.place([label])
-                if self.context.look.group_of[label] == group and len(values) and x > 0:
+                if self.group_of[label] == group and len(values) and x > 0:
                     spread = values.std(ddof=1) if len(values) > 1 else 0.0
                     lines.setdefault(line, []).append((x, values.mean(), values.mean() - spread, values.mean() + spread))
         return {line: sorted(points) for line, points in lines.items()}
 
     def more_handles(self):
-        return [Line2D([], [], color=style.INK, linewidth=1.4, linestyle=(0, (5, 3)))]
+        return [Line2D([], [], color=style.INK, linewidth=1.4, linestyle=(0, (2.5, 1.5)))]
 
     def more_names(self):
         return ["exact"]
 
     def truth(self, group, quantity):
-        for label in self.context.look.members(group, self.context.labels):
+        for label in (label for label in self.context.labels if self.group_of[label] == group):
             if math.isfinite(self.context.results.truth[label].get(quantity, math.nan)):
                 return self.context.results.truth[label][quantity]
         return math.nan
@@ -177,28 +189,36 @@ class EstimatesPanel(BudgetPanel):
                 ax.set_ylabel("estimate")
 
     def frame(self, ax, truth, points):
-        """What is far off must not hide the differences between the rest: such points are cut off, arrows say so."""
-        errors = sorted(max(abs(low - truth), abs(high - truth)) for line in points.values() for _, _, low, high in line)
-        reach = 1.15 * min(errors[-1], 4 * errors[(2 * len(errors)) // 3])
-        if not reach > 0:
+        """A few points that are far off must not hide the differences between the rest: they are cut off, with their
+        error at the edge."""
+        errors = [(low - truth, high - truth) for line in points.values() for _, _, low, high in line]
+        usual = np.percentile(np.abs(errors), 75)
+        if not usual > 0:
             return
-        ax.set_ylim(truth - reach, truth + reach)
-        ax.yaxis.set_major_locator(MaxNLocator(7))
+        low = max(min(error for error, _ in errors), -CUT * usual)
+        high = min(max(error for _, error in errors), CUT * usual)
+        low, high = min(low, -0.25 * high), max(high, -0.25 * low)
+        margin = 0.08 * (high - low)
+        ax.set_ylim(truth + low - margin, truth + high + margin)
+        ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+        stacked = Counter()
         for line, values in points.items():
-            for x, value, _, _ in values:
-                if abs(value - truth) > reach:
-                    up = value > truth
-                    ax.annotate(plain_difference(value - truth), (x, 0.985 if up else 0.015),
-                                xycoords=("data", "axes fraction"), color=self.marks[line]["color"], fontsize=8,
-                                ha="center", va="top" if up else "bottom", rotation=90)
-
-
-def plain_difference(value):
-    return f"{'▲' if value > 0 else '▼'} {value:+.2g}"
+            for place, (x, value, _, _) in enumerate(values):
+                error = value - truth
+                if low - margin <= error <= high + margin:
+                    continue
+                # Errors of several methods at one budget stand above each other.
+                rank = stacked[place, error > 0]
+                stacked[place, error > 0] += 1
+                ax.annotate(f"{'▲' if error > 0 else '▼'} {error:+.2g}", (x, 0.99 if error > 0 else 0.01),
+                            xytext=(0, (-11 if error > 0 else 11) * rank), xycoords=("data", "axes fraction"),
+                            textcoords="offset points", color=self.marks[line]["color"], fontsize=8, ha="center",
+                            va="top" if error > 0 else "bottom",
+                            path_effects=[withStroke(linewidth=2.4, foreground="white")], zorder=6)
 
 
 def power_of_ten(value):
-    return f"$10^{{{round(math.log10(value))}}}$" if value >= 1e4 else plain_number(value)
+    return f"$10^{{{round(math.log10(value))}}}$"
 
 
 def title_of(vector):
