@@ -18,7 +18,8 @@ using Names = std::vector<std::string>;
 /// Keys of a study that stand below [plot] when they are written too late in the file.
 const Names keys_above = {"name",   "replicates", "seed",      "description", "chains",
                           "warmup", "iterations", "gradients", "precision"};
-const Names kinds = {"rmse", "cost", "scatter", "trace", "density", "beta", "sweep"};
+const Names kinds = {"rmse", "cost",  "scatter",     "trace",    "density",
+                     "beta", "sweep", "convergence", "estimates"};
 
 bool contains(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -64,6 +65,7 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
   for (const auto& label : labels) first_words.push_back(label.substr(0, label.find(' ')));
   require("groups", groups, first_words, "groups (first words of the labels)");
   reader.one_of("cost", "seconds", {"seconds", "gradients"});
+  reader.one_of("against", "gradients", {"gradients", "chains", "gradients_per_chain"});
   for (const char* key : {"split", "count_modes", "equal_aspect"}) reader.get<bool>(key, false);
   reader.integer("columns", 5, 1);
   reader.integer("trace_draws", 1000, 2);

@@ -9,6 +9,7 @@
 #include "host/config_plot.hpp"
 #include "host/errors.hpp"
 #include "host/settings.hpp"
+#include "host/study_grid.hpp"
 #include "host/suggest.hpp"
 
 namespace lockstep {
@@ -54,9 +55,8 @@ void check_published_rmse(const Settings& published, const GivenOptions& given) 
                                   given.name("published_rmse"), item.key(), shown(item.value())));
 }
 
-StudySetting read_setting(const TomlFile& file, const std::string& pointer, const GivenOptions& defaults,
-                          std::uint64_t seed) {
-  const GivenOptions all = options_in(file, pointer, false);
+StudySetting read_setting(const TomlFile& file, const std::string& pointer, const GivenOptions& all,
+                          const GivenOptions& defaults, std::uint64_t seed) {
   GivenOptions own, run = defaults, of_run;
   for (const auto& item : all.values.items()) {
     const std::string& key = item.key();
@@ -144,12 +144,15 @@ Study load_study(const std::filesystem::path& path) {
   std::map<std::string, std::string> labels;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string pointer = (Pointer("/setting") / i).to_string();
-    study.settings.push_back(read_setting(file, pointer, defaults, study.seed));
     const std::string name = file.name(pointer + "/label", "label");
-    const auto [first, added] = labels.emplace(study.settings.back().label, name);
-    if (!added)
-      throw UserError(fmt::format("{} is '{}' like {} (results.csv tells settings apart by it). Rename one.",
-                                  name, study.settings.back().label, first->second));
+    for (const GivenOptions& one : combinations(options_in(file, pointer, false))) {
+      study.settings.push_back(read_setting(file, pointer, one, defaults, study.seed));
+      const auto [first, added] = labels.emplace(study.settings.back().label, name);
+      if (!added)
+        throw UserError(
+            fmt::format("{} is '{}' like {} (results.csv tells settings apart by it). Rename one.", name,
+                        study.settings.back().label, first->second));
+    }
   }
   std::vector<std::string> all_labels;
   for (const auto& setting : study.settings) all_labels.push_back(setting.label);

@@ -77,10 +77,11 @@ Json log_z_json(const Found& f) {
 }  // namespace
 
 Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string& label,
-              const std::filesystem::path& folder) {
+              const TargetInstance* built) {
   const auto start = std::chrono::steady_clock::now();
   RunOptions run = asked;
-  const auto target = build_target(run, folder);
+  const std::unique_ptr<TargetInstance> own = built == nullptr ? build_target(run) : nullptr;
+  const TargetInstance* target = built == nullptr ? own.get() : built;
   const int d = target->dim();
   const EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;

@@ -11,8 +11,9 @@ const std::vector<SamplerInfo>& method_registry();
 
 /// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws
 /// UserError, and Interrupted when there is nothing to keep. A study gives each replicate a label, and with
-/// it random numbers, of its own, and the folder beside which data are looked for.
+/// it random numbers, of its own, and its target: enumerating a truth again for each would take longer than
+/// short runs.
 nlohmann::ordered_json evidence(const RunOptions& run, bool& interrupted, const std::string& label = "",
-                                const std::filesystem::path& folder = {});
+                                const TargetInstance* built = nullptr);
 
 }  // namespace lockstep

@@ -108,7 +108,10 @@ const std::vector<SamplerInfo>& method_registry() {
       "(default barrier)";
   const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
                            {"schedule", schedules}};
-  const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"}};
+  const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"},
+                        {"seeds",
+                         "where chains begin: pilot (its states at all levels) or base (a fresh draw of the "
+                         "base at beta = 0; short chains are then biased) (default pilot)"}};
   const Lines copies = {{"copies", "independent copies of the ladder (default by the budget)"},
                         {"levels", "chains of a copy (default by the barrier)"},
                         {"schedule", schedules},
@@ -211,6 +214,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (anneals) c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
   if (copies) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
   if (!anneals && c.method != "smc") c.discard = s.in_range("discard", copies ? 0.33 : 0.2, 0, 0.9);
+  if (!anneals && !copies && c.method != "smc")
+    c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   const auto whole_groups = [&](double n) {
     return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));

@@ -28,6 +28,7 @@ struct EvidenceConfig {
   double gradients = 1e8;
   int chains = 1024, particles = 4096, copies = 0;  // copies 0: by the budget
   int seeds = 1024;                                 // states that the pilot keeps at every level
+  bool start_at_base = false;                       // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;                    // of method pe
   Settings effective;
 };

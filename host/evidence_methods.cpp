@@ -68,6 +68,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   o.discard = c.discard;
   o.se = se;
   o.covariance = covariance;
+  o.start_at_base = c.start_at_base;
   const TemperedResult r = run_tempered(context, base, pilot, o);
   Found f;
   f.chains = c.chains;

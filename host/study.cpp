@@ -26,7 +26,7 @@ namespace lockstep {
 namespace {
 
 struct Prepared {
-  std::unique_ptr<TargetInstance> target;
+  std::shared_ptr<const TargetInstance> target;
   SamplerConfig config;  // of `sample`
   Settings effective;    // of either command
 };
@@ -37,10 +37,16 @@ std::string fingerprint(const StudySetting& s, int replicates, const Prepared& p
                      run_identity(s.run, *p.target, p.effective));
 }
 
-Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
+/// Targets by what they are built from: settings of one target share it, for a truth may take seconds.
+using Targets = std::map<std::string, std::shared_ptr<const TargetInstance>>;
+
+Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Targets& targets) {
   try {
     Prepared p;
-    p.target = build_target(s.run, folder);
+    auto& target =
+        targets[fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string())];
+    if (!target) target = build_target(s.run, folder);
+    p.target = target;
     if (s.run.command == "evidence") {
       RunOptions run = s.run;
       const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
@@ -60,6 +66,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder) {
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
   std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "mode_switches"};
+  const std::set<std::string> vectors = {"mean", "second_moment"};  // a picture shows all entries as one
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
     for (int i = 0; i < p.target->dim(); ++i) {
@@ -69,7 +76,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   }
   const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (known.contains(names[i])) continue;
+      if (known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i]))) continue;
       const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
       throw UserError(fmt::format(
           "{} names '{}' (no setting's target has it). {}",
@@ -155,7 +162,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
 
 /// One setting of evidence: its replicates one after another, each with its own base, pilot and chains.
 std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepared& p, int replicates,
-                                              const StudyArgs& command, const std::filesystem::path& folder) {
+                                              const StudyArgs& command) {
   const auto show = progress_printer(command.quiet, s.label);
   StudyPart part;
   part.fingerprint = fingerprint(s, replicates, p);
@@ -169,7 +176,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     bool stopped = false;
     nlohmann::ordered_json j;
     try {
-      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), folder);
+      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), p.target.get());
     } catch (const Interrupted&) {
       return std::nullopt;
     }
@@ -186,6 +193,14 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     for (int i = 0; i < p.target->dim(); ++i)
       add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
           truth.second_moment(i));
+    const auto own = [&](const char* key, const std::string& name) {
+      return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
+    };
+    // Not every method has them.
+    for (std::size_t q = 0; e.contains("quantities") && q < p.target->quantities().size(); ++q) {
+      const std::string& name = p.target->quantities()[q];
+      add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
+    }
     const auto& z = j["log_z"];
     add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
     for (const char* bound : {"lower", "upper"})
@@ -218,11 +233,12 @@ bool run_study(const StudyArgs& command) {
   // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
   const auto folder = std::filesystem::absolute(command.file).parent_path();
   std::vector<Prepared> prepared;
+  Targets built;
   std::vector<std::string> fingerprints;
   for (auto& s : study.settings) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
-    prepared.push_back(prepare(s, folder));
+    prepared.push_back(prepare(s, folder, built));
     fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
@@ -237,7 +253,7 @@ bool run_study(const StudyArgs& command) {
       continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
     const auto part = s.run.command == "evidence"
-                          ? run_evidence_setting(s, prepared[k], study.replicates, command, folder)
+                          ? run_evidence_setting(s, prepared[k], study.replicates, command)
                           : run_setting(s, prepared[k], study.replicates, command);
     if (part) write_part(command.out, int(k), *part);
     stopped = !part;

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kShownDraws = 10000;  // as many as the papers' figures show
 constexpr int kGrid = 240;
+constexpr int kExactDraws = 4000;  // behind the draws, where the density has more than two axes
 constexpr const char* kScript = "plot_study.py";
 
 /// The part of a file's name that stands for a label, another one for every label: blanks are underscores,
@@ -109,6 +110,23 @@ void write_contours(const fs::path& file, const Frame& frame) {
   write_atomically(file, out.dump());
 }
 
+/// Exact draws of a target that has them: what a projection of its density looks like.
+void write_exact_draws(const fs::path& file, const TargetInstance& target) {
+  DrawsFile f;
+  f.chains = 1;
+  f.draws = kExactDraws;
+  f.dim = target.dim();
+  std::vector<float> all;
+  std::vector<double> x(target.dim());
+  ExactDraw random(20260101);
+  for (int k = 0; k < kExactDraws; ++k) {
+    target.draw(random, x.data());
+    all.insert(all.end(), x.begin(), x.end());
+  }
+  f.x = std::move(all);
+  write_draws(file, f);
+}
+
 /// The first draws of replicate 0, which are returned too: the very chains behind its rows in results.csv.
 std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, const StudyArgs& command) {
   const StudySetting& s = *t.setting;
@@ -139,7 +157,8 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
 }
 
 /// Draws of every setting shown, and the density of each target among them: in a file named after the first
-/// setting that has it, where bench/plot looks for it.
+/// setting that has it, where bench/plot looks for it. Densities of more than two axes leave exact draws
+/// there.
 void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>& targets,
                               const StudyArgs& command) {
   fs::create_directories(command.out / "draws");
@@ -152,14 +171,21 @@ void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>
   for (const auto& t : targets) {
     const StudySetting& s = *t.setting;
     if (!chosen(shown, s.label) || !chosen(command.only, s.label)) continue;
-    if (t.target->dim() > 2 || s.run.chains > 4 || s.run.command != "sample") continue;
+    if (s.run.chains > 4 || s.run.command != "sample") continue;
     const auto x = write_draws_of(t, study, command);
     const std::string density =
         fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string());
-    frames.try_emplace(density, s.label, Frame{t.target}).first->second.second.add(x);
+    Frame& frame = frames.try_emplace(density, s.label, Frame{t.target}).first->second.second;
+    if (t.target->dim() <= 2) frame.add(x);
   }
-  for (const auto& [density, of] : frames)
-    write_contours(command.out / "contours" / (key_of(of.first) + ".json"), of.second);
+  for (const auto& [density, of] : frames) {
+    const auto& [label, frame] = of;
+    const fs::path folder = command.out / "contours";
+    if (frame.target->dim() <= 2)
+      write_contours(folder / (key_of(label) + ".json"), frame);
+    else if (frame.target->can_draw())
+      write_exact_draws(folder / (key_of(label) + ".nc"), *frame.target);
+  }
 }
 
 std::string quoted(const std::string& s) {

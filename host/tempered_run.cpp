@@ -13,6 +13,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::uint32_t kBaseStarts = 0x5FFFFFFFu;  // an iteration number of its own, below the pilot's
+
 /// Control coordinates u at which beta takes these values, one for each chain.
 std::vector<double> controls(const StreamKey& key, Control control, const std::vector<double>& beta) {
   std::vector<double> u(beta.size());
@@ -44,6 +46,19 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
     beta[c] = truncated_exponential(cache[n + c], draw.uniform(Purpose::temper, 1));
   }
   return beta;
+}
+
+/// Draws of the base, [axis][chain].
+std::vector<double> base_draws(const StreamKey& key, const GaussianBase& base, int chains) {
+  std::vector<double> x(std::size_t(base.dim()) * chains), one(base.dim());
+  Eigen::VectorXd z(base.dim());
+  for (int c = 0; c < chains; ++c) {
+    const Draw<double> draw{key, kBaseStarts, std::uint32_t(c), 0};
+    draw.normals(Purpose::base, base.dim(), [&](int i, double v) { z[i] = v; });
+    base.transform(z, one.data());
+    for (int i = 0; i < base.dim(); ++i) x[std::size_t(i) * chains + c] = one[i];
+  }
+  return x;
 }
 
 }  // namespace
@@ -98,7 +113,8 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   std::iota(units.begin(), units.end(), 0u);
   auto engine = base.path_engine(context, units, per, options.covariance, chunk, options.control);
   std::vector<double> log_weight(levels), beta(n), step(n);
-  const auto level = pilot.draw_levels(context.key, n);
+  // Level 0 is the base.
+  const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n);
   for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
   // Continuous beta has one step size: that of the level where steps are shortest.
@@ -111,7 +127,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   engine->set_parameters(ParameterLayout::step_size, step);
   std::vector<int> seed(n);
   std::iota(seed.begin(), seed.end(), 0);
-  auto position = pilot.positions(level, seed);
+  auto position = options.start_at_base ? base_draws(context.key, base, n) : pilot.positions(level, seed);
   TemperedResult out;
   const auto start = [&](const std::vector<double>& control) {
     position.resize(std::size_t(base.dim()) * n);

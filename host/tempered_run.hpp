@@ -13,6 +13,7 @@ struct TemperedOptions {
   double discard = 0.2;  // share of the iterations that is not recorded
   double se = 0;         // stop when the standard error of log Z is below; 0: at the budget
   bool covariance = false;
+  bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
 };
 
 /// Weighted moments of a run at beta = 1, with standard errors over groups.
@@ -32,10 +33,10 @@ struct TemperedResult {
 
 /// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), continuous tempering with
 /// beta drawn from its conditional (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's
-/// seeds. log Z by EndpointEvidence, whose terms are bounded (with a control of plateaus it counts the draws
-/// at beta = 1 and 0), and by stepping stones over the ladder, which are right whatever the marginal of beta,
-/// also while it settles. Standard errors by the jackknife over groups, whose pilots and chains are
-/// independent of each other.
+/// seeds or, to see what they are worth, from draws of the base. log Z by EndpointEvidence, whose terms are
+/// bounded (with a control of plateaus it counts the draws at beta = 1 and 0), and by stepping stones over
+/// the ladder, which are right whatever the marginal of beta, also while it settles. Standard errors by the
+/// jackknife over groups, whose pilots and chains are independent of each other.
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 

@@ -37,10 +37,11 @@ def columns_of(quantities, split=False):
 
 
 def quantities_with_truth(results, wanted, labels):
-    """The wanted quantities (all, when none is named) whose truth is known for some label."""
+    """The wanted quantities (all, when none is named) whose truth is known for some label; a vector's name stands for
+    all its entries."""
     known = [quantity for quantity in results.quantities
              if any(math.isfinite(results.truth[label].get(quantity, math.nan)) for label in labels)]
-    return [quantity for quantity in known if not wanted or quantity in wanted]
+    return [quantity for quantity in known if not wanted or quantity in wanted or vector_of(quantity) in wanted]
 
 
 def squared_errors(results, label, quantities):
@@ -53,9 +54,9 @@ def squared_errors(results, label, quantities):
     return squares[np.isfinite(squares)]
 
 
-def bootstrap_means(values):
+def bootstrap_means(values, seed=20):
     """Means of resampled replicates; a fixed seed, so that a picture never changes by itself."""
-    generator = np.random.default_rng(20)
+    generator = np.random.default_rng(seed)
     picks = generator.integers(len(values), size=(NUM_BOOTSTRAP, len(values)))
     return values[picks].mean(axis=1)
 
@@ -66,6 +67,18 @@ def rmse(squares):
     if len(squares) < 2:
         return value, value, value
     low, high = np.sqrt(np.percentile(bootstrap_means(squares), [16, 84]))
+    return value, min(low, value), max(high, value)
+
+
+def pooled_rmse(squares):
+    """rmse() of several labels as one: replicates are resampled within each, for systems are no random draws."""
+    value = math.sqrt(np.concatenate(squares).mean())
+    if max(map(len, squares)) < 2:
+        return value, value, value
+    weights = np.array([len(values) for values in squares], dtype=float)
+    # A generator for each label: with one seed, all would resample the same replicates.
+    means = np.array([bootstrap_means(values, 20 + rank) for rank, values in enumerate(squares)])
+    low, high = np.sqrt(np.percentile(weights @ means / weights.sum(), [16, 84]))
     return value, min(low, value), max(high, value)
 
 

@@ -23,7 +23,7 @@ class DrawPanel:
 
     def prepare(self):
         context = self.context
-        self.draws, self.contours = {}, {}
+        self.draws, self.contours, self.exact = {}, {}, {}
         for label in context.labels:
             draws = context.draws(label)
             if draws is None:
@@ -36,9 +36,12 @@ class DrawPanel:
             contours = context.contours(label)
             if contours is not None and (contours.y is None) == (self.num_dims == 1):
                 self.contours[label] = contours
+            exact = context.exact_draws(label) if contours is None and self.num_dims > 1 else None
+            if exact is not None and exact.shape[1] == draws.x.shape[2]:
+                self.exact[label] = exact
         if not self.draws:
             return "there are no draws under draws/ (run the study's settings with draws stored)"
-        without = [label for label in self.draws if label not in self.contours]
+        without = [label for label in self.draws if label not in self.contours and label not in self.exact]
         if without:
             context.note(f"{self.kind}: no {self.num_dims}-dimensional contours for {', '.join(without)}; "
                          "drawn without the density")
@@ -111,6 +114,8 @@ class PlanePanel(DrawPanel):
             for label in self.context.look.members(group, list(self.draws)):
                 grid = self.contours.get(label)
                 x = self.draws[label].x[:, :, self.dims].reshape(-1, 2)
+                if label in self.exact:
+                    x = np.concatenate([x, self.exact[label][:, self.dims]])
                 low, high = np.percentile(x, [0.1, 99.9], axis=0)
                 low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
                 boxes.append((grid.x[0], grid.x[-1], grid.y[0], grid.y[-1]) if grid else
@@ -131,6 +136,8 @@ class PlanePanel(DrawPanel):
 
     def draw_regions(self, ax, label):
         grid = self.contours.get(label)
+        if label in self.exact:  # a projection of a density of many axes: its exact draws stand for it
+            ax.scatter(*self.exact[label][:, self.dims].T, s=9, color=style.CONTOUR_FILL[2], linewidths=0, zorder=-5)
         if grid is None:
             return
         levels = highest_density_levels(grid.log_density)
@@ -143,6 +150,8 @@ class PlanePanel(DrawPanel):
     def caption(self, figure, text):
         if self.contours:
             text = f"Grey: regions that hold 50, 90 and 99 % of the target's probability; {text}."
+        elif self.exact:
+            text = f"Grey: exact draws; {text}, projected on the axes {self.dims[0]} and {self.dims[1]}."
         figure.supxlabel(text, fontsize=9, color="#555555", x=0.01, ha="left")
 
     def mode_note(self, label, x):

@@ -5,6 +5,7 @@ Every panel is a class with `prepare` (None, or the reason why it cannot be draw
 prepared) and `draw(figure)`.
 """
 import math
+from collections import Counter
 
 import numpy as np
 from matplotlib.lines import Line2D
@@ -56,12 +57,12 @@ def legend_and_facets(figure, handles, labels, num_facets, height):
             for facet in range(num_facets)]
 
 
-def write_note(figure, results):
-    """Below a panel: over how many replicates, and what is missing."""
+def write_note(figure, results, whiskers="one bootstrap standard error"):
+    """Below a panel: over how many replicates, what whiskers are, and what is missing."""
     replicates = max(len(v) for table in results.estimate.values() for v in table.values())
     note = ""
     if replicates > 1:
-        note = f"Over {replicates} replicates; whiskers: one bootstrap standard error."
+        note = f"Over {replicates} replicates; whiskers: {whiskers}."
     if results.failed:
         note += f" {results.failed} rows without a finite estimate are left out."
     if note:
@@ -234,14 +235,14 @@ class CostPanel:
         return self.num_pseudo(label) == 1 and sampler.lower() in ("hmc", "nuts")
 
     def line_of(self, label):
-        """(group, family). Plain HMC or NUTS is the point N = 1 of its group's line, if there is just one."""
+        """(group, family). Plain HMC or NUTS is the point N = 1 of its group's line, or of the longest by far."""
         look = self.context.look
         group = look.group_of[label]
-        families = {style.family(look.name_of[other]) for other in look.members(group, self.context.labels)
-                    if self.num_pseudo(other) > 1}
+        families = Counter(style.family(look.name_of[other]) for other in look.members(group, self.context.labels)
+                           if self.num_pseudo(other) > 1).most_common(2)
         name = style.family(look.name_of[label])
-        if self.is_plain(label) and len(families) == 1:
-            name = next(iter(families))
+        if self.is_plain(label) and families and (len(families) == 1 or families[0][1] > 2 * families[1][1]):
+            name = families[0][0]
         return group, name
 
     def height(self):
@@ -280,6 +281,8 @@ class CostPanel:
         n, value, low, high = (np.array(column, dtype=float) for column in zip(*points))
         ax.errorbar(n, value, yerr=[value - low, high - value], linewidth=2, markersize=7, elinewidth=1.2,
                     capsize=3, **mark)
+        if len(n) == 1:
+            return  # the lowest of one says nothing
         best = int(np.argmin(value))
         ax.plot(n[best], value[best], marker="o", markersize=15, markerfacecolor="none",
                 markeredgecolor=style.INK, markeredgewidth=1.4, linestyle="none")

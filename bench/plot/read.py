@@ -5,7 +5,6 @@ Bad input raises PlotError with one line (`what is wrong (why it matters). what 
 file is None, and the caller says so.
 """
 import csv
-import difflib
 import json
 import math
 import re
@@ -16,12 +15,11 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
+from grid import combinations
+from plot_table import PlotError, check_plot
+
 RESULT_COLUMNS = ("label", "replicate", "quantity", "estimate", "se", "truth", "error", "gradients")
 TIMING_COLUMNS = ("label", "seconds")
-
-
-class PlotError(Exception):
-    """The user's input is wrong: one line, exit status 2."""
 
 
 @dataclass
@@ -74,35 +72,6 @@ class Contours:
     x: np.ndarray
     y: np.ndarray | None
     log_density: np.ndarray
-
-
-PLOT_KEYS = {"kind": str, "panels": list, "title": str, "quantities": list, "labels": list, "groups": dict,
-             "split": bool, "cost": str, "count_modes": bool, "columns": int, "dims": list,
-             "equal_aspect": bool, "trace_draws": int}
-
-
-def check_plot(plot, path):
-    """Refuses what a picture would silently ignore or stumble over."""
-    if not isinstance(plot, dict):
-        raise PlotError(f"{path}: plot is not a table (it says what to draw). Write [plot].")
-    for key, value in plot.items():
-        if key not in PLOT_KEYS:
-            near = difflib.get_close_matches(key, PLOT_KEYS, n=1)
-            hint = f"Did you mean \"{near[0]}\"?" if near else f"Use one of {', '.join(PLOT_KEYS)}."
-            raise PlotError(f"{path}: [plot] has an unknown key \"{key}\" (it would have no effect). {hint}")
-        if type(value) is not PLOT_KEYS[key]:
-            raise PlotError(f"{path}: [plot] {key} is {value!r} ({PLOT_KEYS[key].__name__} is needed). "
-                            "Correct it.")
-    if plot.get("cost", "seconds") not in ("seconds", "gradients"):
-        raise PlotError(f"{path}: [plot] cost is \"{plot['cost']}\" (there is no such unit). "
-                        "Use \"seconds\" or \"gradients\".")
-    dims = plot.get("dims", [0, 1])
-    if len(dims) != 2 or any(type(dim) is not int or dim < 0 for dim in dims):
-        raise PlotError(f"{path}: [plot] dims is {dims} (two coordinates span the plane). "
-                        "Write dims = [0, 1].")
-    if plot.get("columns", 1) < 1 or plot.get("trace_draws", 2) < 2:
-        raise PlotError(f"{path}: [plot] columns or trace_draws is too small (nothing would show). "
-                        "Use at least 1 and 2.")
 
 
 def file_key(label):
@@ -171,7 +140,7 @@ def read_study(path, results_dir):
     plot = table.get("plot", {})
     check_plot(plot, path)
     try:
-        settings = [read_setting(entry, path) for entry in table.get("setting", [])]
+        settings = [read_setting(one, path) for entry in table.get("setting", []) for one in combinations(entry)]
     except (AttributeError, TypeError, ValueError) as error:
         raise PlotError(f"{path}: a [[setting]] holds a value of the wrong kind ({error}). "
                         "Correct it.") from None
@@ -275,13 +244,22 @@ def read_draws(path):
     return Draws(x, None if beta is None else beta[np.isfinite(beta)])
 
 
-def read_contours(folder, setting, settings=()):
-    """The log density of a setting's target, or None.
-
-    Looked for under the names of the settings that have its density, then under TARGET."""
+def density_file(folder, setting, settings, ending):
+    """The file about a setting's density, or None: named after any setting that has it, else after the target."""
     names = [file_key(other.label) for other in (setting, *settings) if other.density == setting.density]
-    path = next((path for name in [*names, setting.target]
-                 if name and (path := Path(folder) / f"{name}.json").exists()), None)
+    return next((path for name in [*names, setting.target]
+                 if name and (path := Path(folder) / f"{name}{ending}").exists()), None)
+
+
+def read_exact_draws(folder, setting, settings=()):
+    """Exact draws (draw, dim) of a setting's target, or None."""
+    path = density_file(folder, setting, settings, ".nc")
+    return None if path is None else read_draws(path).x[0]
+
+
+def read_contours(folder, setting, settings=()):
+    """The log density of a setting's target, or None."""
+    path = density_file(folder, setting, settings, ".json")
     if path is None:
         return None
     try:

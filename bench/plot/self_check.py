@@ -6,13 +6,17 @@ import io
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import netCDF4
 import numpy as np
 
 import accuracy
+import convergence_panel
+import grid
 import plot_study
 import read
+import style
 
 LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
 MODES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
@@ -121,6 +125,37 @@ def check_numbers(folder):
         assert panel.mode_note(label, context.draws(label).x[0]) == note
 
 
+def check_grid():
+    """Lists in a [[setting]], and which labels the panels of budgets take for points of one line."""
+    table = {"label": "{data} {method} {gradients}", "data": ["a/sys0", "a/sys1.json"], "method": ["st", "pt"],
+             "gradients": [100000, 2.5e6]}
+    made = grid.combinations(table)
+    assert [one["label"] for one in made] == [
+        f"{data} {method} {gradients}" for data in ("sys0", "sys1") for method in ("st", "pt")
+        for gradients in ("1e5", "2.5e6")]
+    assert made[-1]["data"] == "a/sys1.json" and made[-1]["gradients"] == 2.5e6 and made[-1]["sampler"] == "pt"
+    assert grid.combinations({"label": "x", "data": "y"}) == [{"label": "x", "data": "y"}]
+    assert [grid.short_number(v) for v in (1, 999999.9999999, 1e7, 123456789)] == ["1e0", "1e6", "1e7", "1.23457e8"]
+    for labels, lines, groups in (
+            (["s0 st 1e5", "s0 st 1e6", "s1 st 1e5", "s1 st 1e6"], {"st"}, ["s0", "s1"]),
+            (["st 1e5", "st 1e6", "pt 1e5", "pt 1e6"], {"st", "pt"}, [""]),
+            (["PE N=2 1e5", "PE N=5 1e5"], {"N=2", "N=5"}, ["PE"]),
+            (["seeded chains=16", "plain chains=16"], {"seeded", "plain"}, [""])):
+        panel = convergence_panel.ConvergencePanel(SimpleNamespace(
+            labels=labels, look=style.Labels(labels, {}), study=read.Study("check", "", [], {}, {})))
+        assert (set(panel.lines), panel.groups) == (lines, groups), (labels, panel.lines, panel.groups)
+
+
+def check_pooling(folder):
+    """Several systems as one: the root mean square over all of them, with errors smaller than either's."""
+    results = read.read_results(folder / "results.csv")
+    squares = [accuracy.squared_errors(results, label, ["mean[0]"]) for label in ("a HMC", "b HMC")]
+    value, low, high = accuracy.pooled_rmse(squares)
+    assert abs(value - np.sqrt(np.concatenate(squares).mean())) < 1e-12 and low < value < high
+    assert accuracy.pooled_rmse(squares[:1]) == accuracy.rmse(squares[0])
+    assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
+
+
 def check_pictures(plane, line):
     for kind in plot_study.KINDS:
         folder = line if kind == "density" else plane
@@ -156,7 +191,7 @@ def check_bad_input(plane):
         status, said = run_script(plane, 'kind = "rmse"')
         assert status == 2 and said.count("\n") == 1 and "results.csv" in said, (text[-60:], said)
     (plane / "results.csv").write_text(good, encoding="utf-8")
-    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', "dims = [0]", "kind = 3",
+    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', 'against = "time"', "dims = [0]", "kind = 3",
                  "="):
         status, said = run_script(plane, plot)
         assert status == 2 and said.count("\n") == 1, (plot, said)
@@ -169,7 +204,9 @@ def run():
         plane, line = Path(name) / "plane", Path(name) / "line"
         write_inputs(plane, 2)
         write_inputs(line, 1)
+        check_grid()
         check_numbers(plane)
+        check_pooling(plane)
         check_pictures(plane, line)
         check_missing(plane)
         check_bad_input(plane)

@@ -74,6 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"st_banana", "banana", "st", 1e6},
                       Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
                       Case{"joint_boltzmann", "boltzmann", "ct-joint", 1e6, kUnits},
+                      // Few chains, so long that where they begin no longer shows.
+                      Case{"base_seeds_st", "boltzmann", "st", 1e6, kUnits, {{"seeds", "base"}}, 64},
+                      Case{"base_seeds_gibbs", "boltzmann", "ct-gibbs", 1e6, kUnits, {{"seeds", "base"}}, 64},
+                      Case{"base_seeds_joint", "boltzmann", "ct-joint", 1e6, kUnits, {{"seeds", "base"}}, 64},
                       Case{"extended_two_modes", "two_modes", "extended", 4e6, {{"dim", 4}}},
                       Case{"pt_boltzmann", "boltzmann", "pt", 1e6, kUnits},
                       Case{"pt_mixture20b", "mixture20", "pt", 1e6, {{"scenario", "b"}}},
@@ -134,6 +138,16 @@ TEST(EvidenceBases, BootstrapMendsABadBase) {
   const auto s = run(c, 1);
   EXPECT_NEAR(s["diagnostics"]["base_log_zeta"], 0, 0.5);
   EXPECT_LT(std::abs(s["log_z"]["estimate"].get<double>()), 4 * s["log_z"]["se"].get<double>());
+}
+
+// What the pilot's seeds are for: chains too short to travel. The same chains from the base are far off.
+TEST(EvidenceSeeds, ShortChainsNeedThem) {
+  const auto error = [](const Settings& seeds) {
+    const auto s = run({"", "boltzmann", "auto", 5e5, {{"units", 16}}, seeds, 4096}, 1);
+    return s["log_z"]["estimate"].get<double>() - s["truth"]["log_z"].get<double>();
+  };
+  EXPECT_LT(std::abs(error({})), 0.1);
+  EXPECT_GT(std::abs(error({{"seeds", "base"}})), 0.3);
 }
 
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {

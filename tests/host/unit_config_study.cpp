@@ -89,6 +89,51 @@ groups = { a = "A" }
   EXPECT_EQ(study.settings[2].run.precision, "mixed");
 }
 
+TEST_F(ConfigFiles, ListsInASettingStandForEveryCombination) {
+  const Study study = study_of(R"(
+[[setting]]
+label = "{data} {method} G={gradients} C={chains}"
+command = "evidence"
+target = "boltzmann"
+data = ["some.folder/sys0", "some.folder/sys1.json"]
+method = ["st", "ct-gibbs"]
+gradients = [100000, 2.5e6]
+chains = [8, 16]
+[[setting]]
+label = "{sampler} once at {gradients} on {data}"
+target = "t"
+sampler = "s"
+gradients = 1e7
+data = "a/b/"
+)");
+  ASSERT_EQ(study.settings.size(), 17u);
+  EXPECT_EQ(study.settings[0].label, "sys0 st G=1e5 C=8");
+  EXPECT_EQ(study.settings[1].label, "sys0 st G=1e5 C=16");
+  EXPECT_EQ(study.settings[2].label, "sys0 st G=2.5e6 C=8");
+  EXPECT_EQ(study.settings[4].label, "sys0 ct-gibbs G=1e5 C=8");
+  const StudySetting& last = study.settings[15];
+  EXPECT_EQ(last.label, "sys1 ct-gibbs G=2.5e6 C=16");
+  EXPECT_EQ(last.run.data, "some.folder/sys1.json");
+  EXPECT_EQ(last.run.sampler, "ct-gibbs");
+  EXPECT_EQ(last.run.gradients, 2.5e6);
+  EXPECT_EQ(last.run.chains, 16);
+  EXPECT_EQ(study.settings[16].label, "s once at 1e7 on b");
+}
+
+TEST_F(ConfigFiles, RefusesListsThatALabelCannotTellApart) {
+  const std::string head = "[[setting]]\ncommand = 'evidence'\ntarget = 't'\nlabel = 'a {data}'\n";
+  refuses_study(
+      head + "data = ['x']\nmethod = ['st', 'pt']",
+      "label (study.toml, line 4) is 'a {data}', without {method} (each entry of method (study.toml, "
+      "line 6) is a setting");
+  refuses_study(head + "data = ['x']\nmethod = ['st', 'pt']", "Write {method} into it.");
+  refuses_study(head + "data = ['x']\ngradients = [1e5]", "without {gradients}");
+  refuses_study(head + "data = []", "data (study.toml, line 5) is [] (there is one setting for each entry)");
+  refuses_study(head + "data = ['x/a', 'y/a']", "label (study.toml, line 4) is 'a a' like label");
+  refuses_study(head + "data = ['x', 3]", "data (study.toml, line 5) is 3");
+  refuses_study(head + "data = 'x'\nse = [1, 2]", "se (study.toml, line 6) is [1,2]");
+}
+
 TEST_F(ConfigFiles, StudyPlotsAreCheckedBeforeAnythingRuns) {
   const auto with = [](const std::string& plot) { return one_setting + ("[plot]\n" + plot); };
   const auto refuses_plot = [&](const std::string& plot, const std::string& part) {
@@ -107,6 +152,7 @@ TEST_F(ConfigFiles, StudyPlotsAreCheckedBeforeAnythingRuns) {
   refuses_plot("quantities = 'mean[0]'",
                "quantities (study.toml, line 6) is \"mean[0]\" (it must be an array");
   refuses_plot("cost = 'hours'", "(it must be one of seconds, gradients)");
+  refuses_plot("against = 'time'", "(it must be one of gradients, chains, gradients_per_chain)");
   refuses_plot("split = 1", "split (study.toml, line 6) is 1 (it must be true or false)");
   refuses_plot("columns = 0", "columns (study.toml, line 6) is 0");
   refuses_plot("dims = [0]", "dims (study.toml, line 6) is [0] (it must be two axes");
@@ -116,9 +162,10 @@ TEST_F(ConfigFiles, StudyPlotsAreCheckedBeforeAnythingRuns) {
                "colums (study.toml, line 6) is unknown (it would have no effect). Did you mean columns?");
   refuses_plot("seed = 3", "seed (study.toml, line 6) stands below [plot]");
   EXPECT_NO_THROW(
-      study_of(with("panels = ['rmse', 'cost', 'scatter', 'trace', 'density', 'beta']\ntitle = 'x'\n"
+      study_of(with("panels = ['rmse', 'cost', 'scatter', 'trace', 'density', 'beta', 'sweep',"
+                    "'convergence', 'estimates']\ntitle = 'x'\n"
                     "quantities = ['mean[0]']\nlabels = ['a']\ngroups = { a = 'A' }\nsplit = true\n"
-                    "cost = 'gradients'\ncount_modes = true\ncolumns = 5\ndims = [0, 1]\n"
+                    "cost = 'gradients'\nagainst = 'chains'\ncount_modes = true\ncolumns = 5\ndims = [0, 1]\n"
                     "equal_aspect = false\ntrace_draws = 1000\n")));
 }
 
@@ -128,7 +175,7 @@ TEST_F(ConfigFiles, ShippedStudiesLoad) {
     EXPECT_NO_THROW(load_study(file.path())) << file.path();
     ++count;
   }
-  EXPECT_GE(count, 8);
+  EXPECT_GE(count, 14);
 }
 
 TEST_F(ConfigFiles, StudyDefaults) {
