@@ -91,8 +91,9 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
     const double most = *std::max_element(out.log_weight.begin(), out.log_weight.end());
     std::vector<double> weight(n);
     for (int c = 0; c < n; ++c) weight[c] = std::exp(out.log_weight[c] - most);
+    out.position = engine->position();
     out.moments =
-        moments_of_states(*context.target, engine->position(), weight, options.groups, options.covariance);
+        moments_of_states(*context.target, out.position, weight, options.groups, options.covariance);
   }
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
   return out;

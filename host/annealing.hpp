@@ -14,6 +14,7 @@ struct AnnealingOptions {
 struct AnnealingResult {
   std::vector<double> log_weight;  // [run]: of an unbiased estimate of Z / zeta; reverse: of zeta / Z
   WeightedMoments moments;         // of the last states, by weight (forward)
+  std::vector<double> position;    // the last states, [row][run]
   double acceptance = 0, divergences = 0, gradients = 0, seconds = 0;
 };
 

@@ -106,10 +106,12 @@ void put_groups(int nc, const DrawsFile& file) {
       .put("x", file.x, 3);
   put_stats(nc, "sample_stats", chains, draws, file.sample_stats, attributes);
   if (file.pseudo_samples > 0) {
-    Group group(
-        nc, "weighted",
-        {{"chain", chains}, {"draw", draws}, {"pseudo_sample", file.pseudo_samples}, {"x_dim_0", dim}},
-        attributes);
+    Group group(nc, "weighted",
+                {{"chain", file.weighted_chains < 0 ? chains : file.weighted_chains},
+                 {"draw", file.weighted_draws < 0 ? draws : file.weighted_draws},
+                 {"pseudo_sample", file.pseudo_samples},
+                 {"x_dim_0", dim}},
+                attributes);
     group.put("x", file.weighted_x, 4);
     group.put("log_weight", file.log_weight, 3);
     if (!empty(file.beta)) group.put("beta", file.beta, 3);

@@ -18,6 +18,7 @@ using DrawsArray = std::variant<std::vector<float>, std::vector<double>, std::ve
 struct DrawsFile {
   int chains = 0, draws = 0, dim = 0;
   int pseudo_samples = 0;                          // 0: no group `weighted`
+  int weighted_chains = -1, weighted_draws = -1;   // of that group; -1: those of the posterior
   DrawsArray x;                                    // [chains][draws][dim], unweighted draws of the target
   std::map<std::string, DrawsArray> sample_stats;  // each [chains][draws]; ArviZ names: acceptance_rate, lp,
                                                    // diverging, step_size, n_steps

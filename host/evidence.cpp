@@ -53,7 +53,7 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   }
   const Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;
-  Found f = run_method(context, base, pilot, c, c.gradients - spent, run.se, covariance);
+  Found f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
   f.preparation = spent;
   if (!base.warning.empty()) {
     f.warnings.push_back(base.warning);
@@ -85,6 +85,11 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   const int d = target->dim();
   const EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;
+  if (run.draws && !on_path)
+    throw UserError(
+        "method pe stores no draws under evidence (they are those of the sampler). Use lockstep sample "
+        "--sampler "
+        "pe --draws");
   if (!on_path) run.chains = c.chains;
   if (c.method == "bdmc" && !target->can_draw())
     throw UserError(
@@ -156,6 +161,14 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));
   if (!run.out.empty()) {
+    if (run.draws)
+      write_weighted_draws(run.out / "draws.nc", f.draws, c.groups, context.key,
+                           {{"inference_library_version", LOCKSTEP_VERSION},
+                            {"target", run.target},
+                            {"method", c.method},
+                            {"seed", std::to_string(run.seed)}});
+    else
+      std::filesystem::remove(run.out / "draws.nc");  // of an earlier run: the folder is this one's
     write_atomically(run.out / "run.toml", write_run_toml(run));
     write_summary(run.out / "summary.json", s);
   }

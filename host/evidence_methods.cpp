@@ -33,6 +33,7 @@ bool significant(const LogZ& difference) { return !(std::abs(difference.estimate
 /// What chains that must travel between beta = 0 and 1 report alike.
 template <class Result>
 void report_chains(Found& f, const Result& r, double travellers, double se) {
+  f.draws = r.draws;
   f.moments = r.moments;
   f.acceptance = r.acceptance;
   f.divergences = r.divergences;
@@ -53,7 +54,7 @@ void report_chains(Found& f, const Result& r, double travellers, double se) {
 }
 
 Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+               const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
   TemperedOptions o;
   o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
                 : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
@@ -66,7 +67,8 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   o.num_leapfrog = c.num_leapfrog;
   o.gradients = gradients;
   o.discard = c.discard;
-  o.se = se;
+  o.se = run.se;
+  o.draws = run.draws;
   o.covariance = covariance;
   o.start_at_base = c.start_at_base;
   const TemperedResult r = run_tempered(context, base, pilot, o);
@@ -75,7 +77,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
   // to settle, and the stepping stones do not mind.
   f.log_z = c.method == "ct-gibbs" || c.method == "ct-joint" ? r.stepping : r.ends;
-  report_chains(f, r, c.chains, se);
+  report_chains(f, r, c.chains, run.se);
   f.diagnostics["integrated"] = as_json(r.ends);
   f.diagnostics["stepping_stones"] = as_json(r.stepping);
   f.diagnostics["drift"] = as_json(r.drift);
@@ -86,7 +88,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
 
 /// Parallel tempering, and thermodynamic integration over its levels.
 Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+               const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
   ParallelTemperingOptions o;
   o.groups = c.groups;
   o.ladder = c.ladder(pilot.barriers());
@@ -98,7 +100,8 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   o.num_leapfrog = c.num_leapfrog;
   o.gradients = gradients;
   o.discard = c.discard;
-  o.se = se;
+  o.se = run.se;
+  o.draws = run.draws;
   o.covariance = covariance;
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
   const double zeta = base.log_zeta;
@@ -112,7 +115,7 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   Found f;
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
-  report_chains(f, r, f.chains, se);
+  report_chains(f, r, f.chains, run.se);
   const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
                                       bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
   const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
@@ -143,6 +146,10 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
   f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
   f.acceptance = pilot.acceptance;
   f.chains = int(weight.size());
+  f.draws.dim = target.dim();
+  std::vector<double> log_weight;
+  for (double w : weight) log_weight.push_back(std::log(w));
+  f.draws.add(pilot.last, log_weight);
   return f;
 }
 
@@ -167,6 +174,8 @@ Found annealed(const RunContext& context, const GaussianBase& base, const Pilot&
   f.iterations = double(o.ladder.size() - 1);
   f.seconds = forward.seconds;
   f.chains = o.runs;
+  f.draws.dim = base.dim();
+  f.draws.add(forward.position, forward.log_weight);
   const auto shifted = [&](LogZ z) { return LogZ{z.estimate + base.log_zeta, z.se}; };
   const WeightSummary s = summarise_weights(forward.log_weight);
   f.log_z = shifted(s.log_mean);
@@ -193,12 +202,12 @@ Found annealed(const RunContext& context, const GaussianBase& base, const Pilot&
 }  // namespace
 
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                 const EvidenceConfig& c, double gradients, double se, bool covariance) {
+                 const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
   Found f =
       c.method == "smc"                         ? sequential(pilot, base, c, *context.target, covariance)
       : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, c, gradients, covariance)
-      : c.method == "pt" || c.method == "ti"    ? laddered(context, base, pilot, c, gradients, se, covariance)
-                                             : tempered(context, base, pilot, c, gradients, se, covariance);
+      : c.method == "pt" || c.method == "ti" ? laddered(context, base, pilot, c, gradients, run, covariance)
+                                             : tempered(context, base, pilot, c, gradients, run, covariance);
   f.num_leapfrog = c.num_leapfrog;
   f.step_size = pilot.step_size.back();
   return f;

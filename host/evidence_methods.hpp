@@ -9,6 +9,7 @@ namespace lockstep {
 struct Found {
   LogZ log_z{NAN, NAN}, lower{NAN, NAN}, upper{NAN, NAN};
   WeightedMoments moments;
+  WeightedDraws draws;  // where they are asked for
   double acceptance = 0, divergences = 0, iterations = 0, seconds = 0;
   int chains = 0, num_leapfrog = 0;
   double gradients = 0;    // of the method itself
@@ -22,7 +23,7 @@ struct Found {
 /// Runs the method of `config` on the path from a fitted base, after its pilot. `gradients` is what may still
 /// be spent.
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                 const EvidenceConfig& config, double gradients, double se, bool covariance);
+                 const EvidenceConfig& config, double gradients, const RunOptions& run, bool covariance);
 
 /// The pseudo-extended chain of `sample`, with all it takes counted in the budget.
 Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& config, const RunOptions& run,

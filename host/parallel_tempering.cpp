@@ -174,6 +174,7 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
     copies.advance(step, true, [&](int i, int copy, int level, double d) {
       if ((t + i) % stride == 0) delta[std::size_t(copy / per) * levels + level].push_back(d);
     });
+    if (o.draws) out.draws.add(copies.engine(), Control::none);
     const auto m = copies.engine().take_moments();
     for (std::size_t r = 0; r < sums[0].size(); ++r)
       for (int c = 0; c < n; ++c) sums[c / levels / per][r] += m[r * n + c];

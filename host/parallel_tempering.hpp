@@ -14,13 +14,15 @@ struct ParallelTemperingOptions {
   double discard = 0.33;  // share of the iterations in which the ladder adapts
   double se = 0;          // stop when the standard error of log Z is below; 0: at the budget
   bool covariance = false;
+  bool draws = false;  // keep the states at the end of every launch
 };
 
 struct ParallelTemperingResult {
   LadderSamples samples;          // copies in groups; every so manieth iteration where there are very many
   std::vector<double> rejection;  // [step of the ladder], of recorded iterations
   double barrier = 0;             // the sum of these
-  WeightedMoments moments;        // at beta = 1
+  WeightedDraws draws;
+  WeightedMoments moments;  // at beta = 1
   double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
   std::int64_t iterations = 0, discarded = 0;
   bool interrupted = false;

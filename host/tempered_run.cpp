@@ -173,6 +173,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
         for (std::int64_t i = 0; i < next - t; ++i)
           for (int c = g * per; c < (g + 1) * per; ++c)
             stones.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
+      if (options.draws) out.draws.add(*engine, options.control);
       const auto m = engine->take_moments();
       for (std::size_t r = 0; r < sums[0].size(); ++r)
         for (int c = 0; c < n; ++c) sums[c / per][r] += m[r * n + c];

@@ -2,6 +2,7 @@
 #pragma once
 #include "host/log_z_estimators.hpp"
 #include "host/tempered_pilot.hpp"
+#include "host/weighted_draws.hpp"
 
 namespace lockstep {
 
@@ -13,6 +14,7 @@ struct TemperedOptions {
   double discard = 0.2;  // share of the iterations that is not recorded
   double se = 0;         // stop when the standard error of log Z is below; 0: at the budget
   bool covariance = false;
+  bool draws = false;          // keep the states at the end of every launch
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
 };
 
@@ -26,6 +28,7 @@ struct TemperedResult {
   LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
   LogZ drift;           // second half less first half, of the former
   WeightedMoments moments;
+  WeightedDraws draws;
   double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
   std::int64_t iterations = 0, discarded = 0;  // per chain
   bool interrupted = false;
