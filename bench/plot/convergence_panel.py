@@ -64,7 +64,8 @@ class BudgetPanel:
         vectors = {}
         for quantity in quantities:
             vectors.setdefault(accuracy.vector_of(quantity), []).append(quantity)
-        return vectors
+        asked = [accuracy.vector_of(quantity) for quantity in self.context.study.quantities]
+        return dict(sorted(vectors.items(), key=lambda item: asked.index(item[0]) if asked else 0))
 
     def height(self):
         return 4.4 if len(self.facets) <= 3 else 3.6 * num_facet_rows(len(self.facets))
