@@ -153,6 +153,14 @@ def check_pooling(folder):
     value, low, high = accuracy.pooled_rmse(squares)
     assert abs(value - np.sqrt(np.concatenate(squares).mean())) < 1e-12 and low < value < high
     assert accuracy.pooled_rmse(squares[:1]) == accuracy.rmse(squares[0])
+    results.quantities.append("base_log_z")
+    for label in results.labels:
+        results.estimate[label]["base_log_z"], results.truth[label]["base_log_z"] = np.array([2.0, 4.0]), 5.0
+    panel = convergence_panel.ConvergencePanel(SimpleNamespace(
+        labels=results.labels, look=style.Labels(results.labels, {}), study=read.Study("check", "", [], {}, {}),
+        results=results))
+    assert panel.base_error() == 5**0.5
+    assert accuracy.quantities_with_truth(results, [], results.labels) == ["mean[0]", "mean[1]"]
     assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
 
 
