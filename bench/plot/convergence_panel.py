@@ -175,7 +175,8 @@ class EstimatesPanel(BudgetPanel):
                 x = self.place([label])
                 if self.group_of[label] == group and len(values) and x > 0:
                     spread = values.std(ddof=1) if len(values) > 1 else 0.0
-                    lines.setdefault(line, []).append((x, values.mean(), values.mean() - spread, values.mean() + spread))
+                    mean = values.mean()
+                    lines.setdefault(line, []).append((x, mean, mean - spread, mean + spread))
         return {line: sorted(points) for line, points in lines.items()}
 
     def more_handles(self):

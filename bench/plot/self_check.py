@@ -199,8 +199,8 @@ def check_bad_input(plane):
         status, said = run_script(plane, 'kind = "rmse"')
         assert status == 2 and said.count("\n") == 1 and "results.csv" in said, (text[-60:], said)
     (plane / "results.csv").write_text(good, encoding="utf-8")
-    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', 'against = "time"', "dims = [0]", "kind = 3",
-                 "="):
+    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', 'against = "time"',
+                 "dims = [0]", "kind = 3", "="):
         status, said = run_script(plane, plot)
         assert status == 2 and said.count("\n") == 1, (plot, said)
     assert not list(plane.glob(".*")), "a temporary file was left behind"
