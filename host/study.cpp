@@ -65,7 +65,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
 
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
-  std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "mode_switches"};
+  std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "base_log_z", "mode_switches"};
   const std::set<std::string> vectors = {"mean", "second_moment"};  // a picture shows all entries as one
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
@@ -205,6 +205,9 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
     for (const char* bound : {"lower", "upper"})
       if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, truth.log_z);
+    // What the path began with: log Z as the base alone has it.
+    if (j["diagnostics"].contains("base_log_zeta"))
+      add("base_log_z", j["diagnostics"]["base_log_zeta"], NAN, truth.log_z);
     for (const auto& gate : j["failed_gates"]) ++failures[gate];
     seconds += j["cost"]["wall_s"].get<double>();
     gradients += cost;

@@ -7,6 +7,7 @@ import numpy as np
 
 NUM_BOOTSTRAP = 2000
 FAMILY_LIMIT = 4  # more entries than this of one vector are shown as one bar, their root mean square
+BASE = "base_log_z"  # log Z as the base of a path has it: no result, but what results are held against
 
 
 @dataclass
@@ -41,7 +42,9 @@ def quantities_with_truth(results, wanted, labels):
     all its entries."""
     known = [quantity for quantity in results.quantities
              if any(math.isfinite(results.truth[label].get(quantity, math.nan)) for label in labels)]
-    return [quantity for quantity in known if not wanted or quantity in wanted or vector_of(quantity) in wanted]
+    if not wanted:
+        return [quantity for quantity in known if quantity != BASE]
+    return [quantity for quantity in known if quantity in wanted or vector_of(quantity) in wanted]
 
 
 def squared_errors(results, label, quantities):

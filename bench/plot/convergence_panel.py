@@ -20,6 +20,7 @@ import style
 NUMBER = re.compile(r"\s*(?<!\S)(?:chains=)?\d+(?:\.\d+)?(?:e\d+)?(?!\S)")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#7b3294", "#777777")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+BASE_LINE = {"color": "#555555", "linewidth": 1.6, "linestyle": (0, (1, 1.2))}
 CUT = 20  # times the usual error: what is farther off is cut
 AXIS_NAMES = {"gradients": "target gradients, all chains together", "chains": "chains",
               "gradients_per_chain": "target gradients per chain"}
@@ -64,7 +65,8 @@ class BudgetPanel:
         vectors = {}
         for quantity in quantities:
             vectors.setdefault(accuracy.vector_of(quantity), []).append(quantity)
-        return vectors
+        asked = [accuracy.vector_of(quantity) for quantity in self.context.study.quantities]
+        return dict(sorted(vectors.items(), key=lambda item: asked.index(item[0]) if asked else 0))
 
     def height(self):
         return 4.4 if len(self.facets) <= 3 else 3.6 * num_facet_rows(len(self.facets))
@@ -124,10 +126,25 @@ class ConvergencePanel(BudgetPanel):
                     lines.setdefault(line, []).append((x, *accuracy.pooled_rmse(squares)))
         return {line: sorted(points) for line, points in lines.items()}
 
+    def base_error(self):
+        """RMSE of the log Z that the bases alone have, or None: what a method must beat to be worth its gradients."""
+        squares = [accuracy.squared_errors(self.context.results, label, [accuracy.BASE])
+                   for label in self.context.labels if accuracy.BASE in self.context.results.estimate[label]]
+        squares = np.concatenate([np.array([]), *squares])
+        return math.sqrt(squares.mean()) if len(squares) and squares.mean() > 0 else None
+
+    def more_handles(self):
+        return [Line2D([], [], **BASE_LINE)] if "log_z" in self.facets and self.base_error() else []
+
+    def more_names(self):
+        return ["the base alone"] if self.more_handles() else []
+
     def draw(self, figure):
         for ax, vector, points in self.axes(figure):
             for line, values in points.items():
                 self.draw_line(ax, line, values)
+            if vector == "log_z" and self.base_error():
+                ax.axhline(self.base_error(), zorder=1, **BASE_LINE)
             ax.set_yscale("log")
             log_axis(ax.yaxis)
             ax.set_title(title_of(vector), loc="left", fontweight="bold")
@@ -158,7 +175,8 @@ class EstimatesPanel(BudgetPanel):
                 x = self.place([label])
                 if self.group_of[label] == group and len(values) and x > 0:
                     spread = values.std(ddof=1) if len(values) > 1 else 0.0
-                    lines.setdefault(line, []).append((x, values.mean(), values.mean() - spread, values.mean() + spread))
+                    mean = values.mean()
+                    lines.setdefault(line, []).append((x, mean, mean - spread, mean + spread))
         return {line: sorted(points) for line, points in lines.items()}
 
     def more_handles(self):

@@ -26,7 +26,8 @@ def check_plot(plot, path):
                             "Correct it.")
     for key, units in (("cost", ("seconds", "gradients")), ("against", ("gradients", "chains", "gradients_per_chain"))):
         if plot.get(key, units[0]) not in units:
-            raise PlotError(f"{path}: [plot] {key} is \"{plot[key]}\" (there is no such unit). Use {' or '.join(units)}.")
+            raise PlotError(f"{path}: [plot] {key} is \"{plot[key]}\" (there is no such unit). "
+                            f"Use {' or '.join(units)}.")
     dims = plot.get("dims", [0, 1])
     if len(dims) != 2 or any(type(dim) is not int or dim < 0 for dim in dims):
         raise PlotError(f"{path}: [plot] dims is {dims} (two coordinates span the plane). "

@@ -135,7 +135,7 @@ def check_grid():
         for gradients in ("1e5", "2.5e6")]
     assert made[-1]["data"] == "a/sys1.json" and made[-1]["gradients"] == 2.5e6 and made[-1]["sampler"] == "pt"
     assert grid.combinations({"label": "x", "data": "y"}) == [{"label": "x", "data": "y"}]
-    assert [grid.short_number(v) for v in (1, 999999.9999999, 1e7, 123456789)] == ["1e0", "1e6", "1e7", "1.23457e8"]
+    assert [grid.short_number(v) for v in (1, 3e5, 1e7, 123456789)] == ["1e0", "3e5", "1e7", "1.23457e8"]
     for labels, lines, groups in (
             (["s0 st 1e5", "s0 st 1e6", "s1 st 1e5", "s1 st 1e6"], {"st"}, ["s0", "s1"]),
             (["st 1e5", "st 1e6", "pt 1e5", "pt 1e6"], {"st", "pt"}, [""]),
@@ -153,6 +153,14 @@ def check_pooling(folder):
     value, low, high = accuracy.pooled_rmse(squares)
     assert abs(value - np.sqrt(np.concatenate(squares).mean())) < 1e-12 and low < value < high
     assert accuracy.pooled_rmse(squares[:1]) == accuracy.rmse(squares[0])
+    results.quantities.append("base_log_z")
+    for label in results.labels:
+        results.estimate[label]["base_log_z"], results.truth[label]["base_log_z"] = np.array([2.0, 4.0]), 5.0
+    panel = convergence_panel.ConvergencePanel(SimpleNamespace(
+        labels=results.labels, look=style.Labels(results.labels, {}), study=read.Study("check", "", [], {}, {}),
+        results=results))
+    assert panel.base_error() == 5**0.5
+    assert accuracy.quantities_with_truth(results, [], results.labels) == ["mean[0]", "mean[1]"]
     assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
 
 
@@ -191,8 +199,8 @@ def check_bad_input(plane):
         status, said = run_script(plane, 'kind = "rmse"')
         assert status == 2 and said.count("\n") == 1 and "results.csv" in said, (text[-60:], said)
     (plane / "results.csv").write_text(good, encoding="utf-8")
-    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', 'against = "time"', "dims = [0]", "kind = 3",
-                 "="):
+    for plot in ('kind = "rmsee"', 'knid = "rmse"', "columns = 0", 'cost = "euros"', 'against = "time"',
+                 "dims = [0]", "kind = 3", "="):
         status, said = run_script(plane, plot)
         assert status == 2 and said.count("\n") == 1, (plot, said)
     assert not list(plane.glob(".*")), "a temporary file was left behind"

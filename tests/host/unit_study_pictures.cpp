@@ -72,5 +72,35 @@ TEST_F(StudyPictures, ShowTheChainsBehindTheResults) {
   }
 }
 
+/// Three axes have no grid of the density: what stands behind the draws are exact ones.
+TEST_F(StudyPictures, ProjectionsStandBeforeExactDraws) {
+  if (std::system(LOCKSTEP_PYTHON " -c 'import matplotlib, netCDF4' 2> /dev/null") != 0)
+    GTEST_SKIP() << "pictures need matplotlib and netCDF4";
+  put("study.toml", R"(name = "small"
+replicates = 2
+warmup = 60
+chains = 1
+iterations = 150
+[plot]
+kind = "scatter"
+dims = [1, 2]
+[[setting]]
+label = "one"
+target = "gaussian"
+target_settings = { dim = 3 }
+sampler = "hmc"
+)");
+  const auto result = run({"study", "study.toml", "--out", "out", "--quiet", "--threads", "1"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(fs::exists(folder_ / "out/small.png"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/contours/one.json"));
+  const std::string text = testing::run_python("read_draws.py", folder_ / "out/contours/one.nc");
+  ASSERT_NE(text, "");
+  const auto dims = nlohmann::json::parse(text)["posterior"]["dims"];
+  EXPECT_EQ(dims["chain"], 1);
+  EXPECT_EQ(dims["x_dim_0"], 3);
+}
+
 }  // namespace
 }  // namespace lockstep
