@@ -94,7 +94,7 @@ EvidenceConfig config(const Setting& s, const Settings& settings) {
   run.sampler = "auto";
   run.sampler_settings = settings;
   run.gradients = 1e6;
-  return evidence_config(run, s.target->dim());
+  return evidence_config(run, s.target->dim(), s.target->tails());
 }
 
 TEST(FitBase, EveryNameFitsTwoModes) {
