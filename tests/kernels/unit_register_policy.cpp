@@ -67,6 +67,12 @@ struct OneChainBackend {
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     for_each_chain(model, b, false, [&](const auto& w) { initialize_lanes<R, E>(model, w); });
   }
+  template <class R, class E>
+  void swap(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,
+            std::uint32_t iteration, int units) const {
+    for (int k = 0; k < units * (b.levels / 2); ++k)  // as the device numbers its threads
+      swap_levels(b, layout, cache_rows, key, iteration, k / (b.levels / 2), k % (b.levels / 2));
+  }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
     if (Model::kRows > 0) ++register_launches;
