@@ -16,7 +16,7 @@ double Jackknife::se() const {
 
 LogZ Jackknife::value() const {
   const double blocks = double(left_out.size());
-  return {estimate, blocks > 3 ? se() * std::sqrt((blocks - 1) / (blocks - 3)) : NAN};
+  return {estimate, se() * (blocks > 3 ? std::sqrt((blocks - 1) / (blocks - 3)) : 1)};
 }
 Jackknife operator+(Jackknife a, const Jackknife& b) {
   assert(a.left_out.size() == b.left_out.size());

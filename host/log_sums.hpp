@@ -46,7 +46,8 @@ struct Jackknife {
   /// delta method; larger, as it should be, where a few blocks carry the sum. Source: Efron & Stein (1981).
   double se() const;
   /// With few blocks the error over se() is Student's t with B - 1 degrees of freedom: this standard error is
-  /// larger by sqrt((B - 1) / (B - 3)), so that the ratio has variance one, and +- 2 covers as it should.
+  /// larger by sqrt((B - 1) / (B - 3)), so that the ratio has variance one, and +- 2 covers as it should (up
+  /// to 3 blocks have no such factor: it is se()'s own there).
   LogZ value() const;
 };
 Jackknife operator+(Jackknife a, const Jackknife& b);

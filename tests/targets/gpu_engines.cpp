@@ -27,6 +27,7 @@ struct Named {
   std::string name, target;
   BatchCase batch;
 };
+void PrintTo(const Named& n, std::ostream* out) { *out << n.name; }
 
 Named named(std::string name, std::string target, ModelKind kind, int samples = 1) {
   Named n{std::move(name), std::move(target), {}};
