@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/eight_schools.hpp"
 
+#include "targets/columns.hpp"
 #include "targets/lattice.hpp"
 
 namespace lockstep {
@@ -90,17 +91,6 @@ LatticeDraws<1> integrate(const SchoolsMarginal& schools, Truth& truth) {
   return draws;
 }
 
-std::vector<double> read_column(TargetInput& in, const std::string& name) {
-  const DataArray a = in.array(name);
-  if (a.shape.size() != 1 || a.values.empty())
-    in.fail(name + " is no plain list (it has one number for each school). Write it as [v1, v2, ...]");
-  for (std::size_t j = 0; j < a.values.size(); ++j)
-    if (!std::isfinite(a.values[j]))
-      in.fail("entry " + std::to_string(j + 1) + " of " + name +
-              " is no finite number (a density needs finite numbers). Correct it");
-  return a.values;
-}
-
 }  // namespace
 
 TargetInfo EightSchoolsTarget::info() {
@@ -119,11 +109,8 @@ TargetInfo EightSchoolsTarget::info() {
 Built<EightSchools> EightSchoolsTarget::build(TargetInput& in) {
   std::vector<double> y = {28, 8, -3, 7, -1, 1, 18, 12}, sigma = {15, 10, 16, 11, 9, 11, 10, 18};
   if (in.has_data()) {
-    y = read_column(in, "y");
-    sigma = read_column(in, "sigma");
-    if (y.size() != sigma.size())
-      in.fail("sigma has " + std::to_string(sigma.size()) + " entries and y has " + std::to_string(y.size()) +
-              " (each school has one of each). Make them equally long");
+    y = read_column(in, "y", "school");
+    sigma = read_column(in, "sigma", "school", y);
     if (y.size() > std::size_t(kMaxSchools))
       in.fail("y has " + std::to_string(y.size()) + " entries (target eight_schools takes at most " +
               std::to_string(kMaxSchools) + "). Give fewer");

@@ -28,6 +28,8 @@ constexpr bool compiled_for_registers(std::integer_sequence<int, D...>) {
   }
 LOCKSTEP_REGISTER_KERNELS(Plain, true)
 LOCKSTEP_REGISTER_KERNELS(Pseudo2, fits_registers<R>(kRegisterDim, 2))
+LOCKSTEP_REGISTER_KERNELS(Pseudo3, fits_registers<R>(kRegisterDim, 3))
+LOCKSTEP_REGISTER_KERNELS(Pseudo4, fits_registers<R>(kRegisterDim, 4))
 LOCKSTEP_REGISTER_KERNELS(Pseudo5, fits_registers<R>(kRegisterDim, 5))
 #undef LOCKSTEP_REGISTER_KERNELS
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "targets/columns.hpp"
 #include "targets/radon_exact.hpp"
 
 namespace lockstep {
@@ -18,31 +19,16 @@ std::string number_text(double v) {
   return text;
 }
 
-/// One number for each of n households; any n where it is 0.
-std::vector<double> read_column(TargetInput& in, const std::string& name, std::size_t n) {
-  const DataArray a = in.array(name);
-  if (a.shape.size() != 1 || a.values.empty())
-    in.fail(name + " is no plain list (it has one number for each household). Write it as [v1, v2, ...]");
-  if (n > 0 && a.values.size() != n)
-    in.fail(name + " has " + std::to_string(a.values.size()) + " entries and y has " + std::to_string(n) +
-            " (each household has one of each). Make them equally long");
-  for (std::size_t i = 0; i < a.values.size(); ++i)
-    if (!std::isfinite(a.values[i]))
-      in.fail("entry " + std::to_string(i + 1) + " of " + name +
-              " is no finite number (a density needs finite numbers). Correct it");
-  return a.values;
-}
-
 RadonData read_households(TargetInput& in) {
   RadonData data;
-  data.y = read_column(in, "y", 0);
+  data.y = read_column(in, "y", "household");
   const std::size_t n = data.y.size();
   if (n > std::size_t(kMaxHouseholds))
     in.fail("y has " + std::to_string(n) + " entries (target radon takes at most " +
             std::to_string(kMaxHouseholds) + "). Give fewer");
-  const std::vector<double> county = read_column(in, "county", n);
-  data.floor = read_column(in, "floor", n);
-  data.log_uranium = read_column(in, "log_uranium", n);
+  const std::vector<double> county = read_column(in, "county", "household", data.y);
+  data.floor = read_column(in, "floor", "household", data.y);
+  data.log_uranium = read_column(in, "log_uranium", "household", data.y);
   for (std::size_t i = 0; i < n; ++i) {
     const std::string entry = "entry " + std::to_string(i + 1) + " of ";
     if (county[i] != std::floor(county[i]) || county[i] < 1)

@@ -27,7 +27,7 @@ struct OneChainBackend {
   }
   template <class R, int D, int N>
   static constexpr bool in_registers() {
-    return kRegisters && D == 2 && (N == 2 || N == 5);
+    return kRegisters && D == 2 && N >= 2 && N <= 5;
   }
   template <class Model>
   bool needs_work_rows(const Model&) const {
@@ -103,7 +103,8 @@ void expect_equal_policies(MemoryInput input, double step_size) {
     int samples;
   };
   for (Kind k :
-       {Kind{ModelKind::plain, 1}, Kind{ModelKind::pseudo_extended, 2}, Kind{ModelKind::pseudo_extended, 5}})
+       {Kind{ModelKind::plain, 1}, Kind{ModelKind::pseudo_extended, 2}, Kind{ModelKind::pseudo_extended, 3},
+        Kind{ModelKind::pseudo_extended, 4}, Kind{ModelKind::pseudo_extended, 5}})
     for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
       BatchCase c;
       c.model.kind = k.kind;
