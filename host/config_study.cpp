@@ -124,6 +124,7 @@ Study load_study(const std::filesystem::path& path) {
       static_cast<int>(reader.integer("replicates", study.replicates, 1, std::numeric_limits<int>::max()));
   study.seed = reader.seed("seed", study.seed);
   study.quantities = reader.get("quantities", std::vector<std::string>{});
+  study.pooled = reader.get("pooled", std::vector<std::string>{});
   study.plot = reader.object("plot");
   if (study.name.empty()) reader.refuse("name", "the files of a study are known by it");
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -18,6 +17,7 @@
 #include "host/starts.hpp"
 #include "host/study_files.hpp"
 #include "host/study_pictures.hpp"
+#include "host/study_pooled.hpp"
 #include "host/study_report.hpp"
 #include "host/suggest.hpp"
 #include "host/target_input.hpp"
@@ -65,8 +65,11 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
 
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
-  std::set<std::string> known = {"log_z", "log_z_lower", "log_z_upper", "base_log_z", "mode_switches"};
-  const std::set<std::string> vectors = {"mean", "second_moment"};  // a picture shows all entries as one
+  std::set<std::string> known = {
+      "log_z",           "log_z_lower",           "log_z_upper",      "base_log_z",
+      "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches"};
+  // A picture or a pooled table shows all entries as one.
+  const std::set<std::string> vectors = {"mean", "second_moment"};
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
     for (int i = 0; i < p.target->dim(); ++i) {
@@ -76,7 +79,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   }
   const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i]))) continue;
+      if (known.contains(names[i]) || (pointer != "/quantities" && vectors.contains(names[i]))) continue;
       const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
       throw UserError(fmt::format(
           "{} names '{}' (no setting's target has it). {}",
@@ -88,6 +91,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
     }
   };
   check(study.quantities, "/quantities");
+  check(study.pooled, "/pooled");
   check(study.plot.value("quantities", std::vector<std::string>{}), "/plot/quantities");
 }
 
@@ -193,6 +197,16 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     for (int i = 0; i < p.target->dim(); ++i)
       add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
           truth.second_moment(i));
+    // Root mean squares over the entries: one row, not d^2.
+    const auto add_error = [&](const std::string& name, const nlohmann::ordered_json& values,
+                               const std::vector<double>& known) {
+      std::vector<double> flat;
+      const nlohmann::ordered_json leaves = values.flatten();
+      for (const auto& leaf : leaves)
+        if (leaf.is_number()) flat.push_back(leaf);
+      if (flat.size() == known.size()) add(name, rms_difference(flat, known), NAN, 0);
+    };
+    if (e.contains("covariance")) add_error("covariance_error", e["covariance"], truth.covariance);
     const auto own = [&](const char* key, const std::string& name) {
       return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
     };
@@ -205,9 +219,13 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
     for (const char* bound : {"lower", "upper"})
       if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, truth.log_z);
-    // What the path began with: log Z as the base alone has it.
-    if (j["diagnostics"].contains("base_log_zeta"))
-      add("base_log_z", j["diagnostics"]["base_log_zeta"], NAN, truth.log_z);
+    // What the path began with.
+    const auto& d = j["diagnostics"];
+    if (d.contains("base_log_zeta")) add("base_log_z", d["base_log_zeta"], NAN, truth.log_z);
+    if (d.contains("base_mean")) add_error("base_mean_error", d["base_mean"], truth.mean);
+    if (d.contains("base_covariance"))
+      add_error("base_covariance_error", d["base_covariance"], truth.covariance);
+    if (d.contains("base_starts")) add("base_starts", d["base_starts"], NAN, NAN);
     for (const auto& gate : j["failed_gates"]) ++failures[gate];
     seconds += j["cost"]["wall_s"].get<double>();
     gradients += cost;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "host/study_pooled.hpp"
 #include "host/study_statistics.hpp"
 
 namespace lockstep {
@@ -264,6 +265,7 @@ std::vector<StudyTable> study_tables(const Study& study, const std::vector<Resul
     group->second.push_back(setting);
   }
   std::vector<StudyTable> tables;
+  if (!study.pooled.empty() && !rows.empty()) tables.push_back(pooled_table(study, rows));
   for (const auto& [name, members] : groups) {
     const std::string title = !name.empty() ? name : groups.size() > 1 ? "Other settings" : "All settings";
     append_group(tables, title, members, quantities, verdicts, width);

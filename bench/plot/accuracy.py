@@ -7,7 +7,6 @@ import numpy as np
 
 NUM_BOOTSTRAP = 2000
 FAMILY_LIMIT = 4  # more entries than this of one vector are shown as one bar, their root mean square
-BASE = "base_log_z"  # log Z as the base of a path has it: no result, but what results are held against
 
 
 @dataclass
@@ -21,6 +20,12 @@ class Column:
 def vector_of(quantity):
     """mean[3] -> mean."""
     return quantity.split("[", 1)[0]
+
+
+def base_of(vector):
+    """The quantity that says how far the base of a path is from the truth: no result, but what results are held
+    against (host/study_pooled.hpp)."""
+    return "base_log_z" if vector == "log_z" else f"base_{vector.removesuffix('_error')}_error"
 
 
 def columns_of(quantities, split=False):
@@ -43,7 +48,7 @@ def quantities_with_truth(results, wanted, labels):
     known = [quantity for quantity in results.quantities
              if any(math.isfinite(results.truth[label].get(quantity, math.nan)) for label in labels)]
     if not wanted:
-        return [quantity for quantity in known if quantity != BASE]
+        return [quantity for quantity in known if not quantity.startswith("base_")]
     return [quantity for quantity in known if quantity in wanted or vector_of(quantity) in wanted]
 
 

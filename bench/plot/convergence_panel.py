@@ -126,15 +126,16 @@ class ConvergencePanel(BudgetPanel):
                     lines.setdefault(line, []).append((x, *accuracy.pooled_rmse(squares)))
         return {line: sorted(points) for line, points in lines.items()}
 
-    def base_error(self):
-        """RMSE of the log Z that the bases alone have, or None: what a method must beat to be worth its gradients."""
-        squares = [accuracy.squared_errors(self.context.results, label, [accuracy.BASE])
-                   for label in self.context.labels if accuracy.BASE in self.context.results.estimate[label]]
+    def base_error(self, vector):
+        """RMSE that the bases alone have, or None: what a method must beat to be worth its gradients."""
+        base = accuracy.base_of(vector)
+        squares = [accuracy.squared_errors(self.context.results, label, [base])
+                   for label in self.context.labels if base in self.context.results.estimate[label]]
         squares = np.concatenate([np.array([]), *squares])
         return math.sqrt(squares.mean()) if len(squares) and squares.mean() > 0 else None
 
     def more_handles(self):
-        return [Line2D([], [], **BASE_LINE)] if "log_z" in self.facets and self.base_error() else []
+        return [Line2D([], [], **BASE_LINE)] if any(map(self.base_error, self.facets)) else []
 
     def more_names(self):
         return ["the base alone"] if self.more_handles() else []
@@ -143,10 +144,14 @@ class ConvergencePanel(BudgetPanel):
         for ax, vector, points in self.axes(figure):
             for line, values in points.items():
                 self.draw_line(ax, line, values)
-            if vector == "log_z" and self.base_error():
-                ax.axhline(self.base_error(), zorder=1, **BASE_LINE)
             ax.set_yscale("log")
             log_axis(ax.yaxis)
+            base = self.base_error(vector)
+            if base:
+                ax.axhline(base, zorder=1, **BASE_LINE)
+                relative = ax.secondary_yaxis("right", functions=(lambda y, b=base: y / b, lambda r, b=base: r * b))
+                log_axis(relative.yaxis)
+                relative.set_ylabel("over the base's")
             ax.set_title(title_of(vector), loc="left", fontweight="bold")
             if starts_row(ax):
                 ax.set_ylabel("RMSE (lower is better)")

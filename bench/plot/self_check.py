@@ -159,7 +159,7 @@ def check_pooling(folder):
     panel = convergence_panel.ConvergencePanel(SimpleNamespace(
         labels=results.labels, look=style.Labels(results.labels, {}), study=read.Study("check", "", [], {}, {}),
         results=results))
-    assert panel.base_error() == 5**0.5
+    assert panel.base_error("log_z") == 5**0.5 and panel.base_error("mean") is None
     assert accuracy.quantities_with_truth(results, [], results.labels) == ["mean[0]", "mean[1]"]
     assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
 

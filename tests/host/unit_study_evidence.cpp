@@ -49,7 +49,8 @@ gradients = [20000, 1e5]
   }
   ASSERT_EQ(estimates.size(), 4u);
   for (const char* label : {"st 2e4", "st 1e5", "ais 2e4", "ais 1e5"})
-    for (const char* quantity : {"mean[0]", "second_moment[0]", "log_z", "base_log_z"})
+    for (const char* quantity : {"mean[0]", "second_moment[0]", "covariance_error", "log_z", "base_log_z",
+                                 "base_mean_error", "base_covariance_error"})
       EXPECT_EQ(estimates[label][quantity].size(), 2u) << label << quantity;
   const auto& positive = estimates["st 1e5"]["probability_positive"];
   ASSERT_EQ(positive.size(), 2u);

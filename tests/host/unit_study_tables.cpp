@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/study_tables.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lockstep {
@@ -54,6 +56,35 @@ TEST(StudyTables, TruthThenEachSettingThenWhatWasPublished) {
   EXPECT_EQ(column(tables[0], 4)[0], "RMSE");
   EXPECT_EQ(column(tables[0], 4)[2].substr(0, 7), "1.91 ±");
   EXPECT_EQ(column(tables[0], 5), (std::vector<std::string>{"z", "", "+0.9", "+0.9", ""}));
+}
+
+TEST(StudyTables, AllDataSetsTogetherBesideTheBase) {
+  Study study;
+  study.pooled = {"mean", "log_z"};
+  std::vector<ResultRow> rows;
+  // Squared errors over replicates: 11/3 scale^2 on average; over the entries of a vector and both data sets.
+  add(rows, "s1 st", "mean[0]", 5, 1);
+  add(rows, "s1 st", "mean[1]", 2, 3);
+  add(rows, "s2 st", "mean[0]", 7, 1);
+  add(rows, "s2 st", "mean[1]", 0, 1);
+  add(rows, "s1 st", "base_mean_error", 0, 6);
+  add(rows, "s1 pt", "log_z", 1, 2);
+  rows.push_back({"s1 st", 0, "base_starts", 2000, nan, nan, 100});
+  const auto tables = study_tables(study, rows, {}, unlimited);
+  ASSERT_EQ(tables.size(), 3u);
+  EXPECT_EQ(tables[0].title, "All data sets together");
+  EXPECT_EQ(column(tables[0], 0),
+            (std::vector<std::string>{"setting", "the base alone, 2000 starts", "st", "pt"}));
+  EXPECT_EQ(column(tables[0], 1), (std::vector<std::string>{"gradients", "", "200", "200"}));
+  const double mean = std::sqrt(11.0 / 3 * (1 + 9 + 1 + 1) / 4), base = std::sqrt(11.0 / 3 * 36);
+  EXPECT_EQ(column(tables[0], 2)[0], "mean RMSE");
+  // Squares of the replicates: 1, 1, 9 times 5 and times 1; their means have variances of 64/9 * 25 and 64/9.
+  const double se = std::sqrt(64.0 / 9 * 26) / 2 / (2 * mean);
+  EXPECT_EQ(column(tables[0], 2)[2], fmt::format("{:.3g} ± {:.1g}", mean, se));
+  EXPECT_EQ(column(tables[0], 3),
+            (std::vector<std::string>{"over the base's", "1", fmt::format("{:.2g}", mean / base), ""}));
+  EXPECT_EQ(column(tables[0], 4)[1], "");
+  EXPECT_EQ(column(tables[0], 4)[3].substr(0, 4), "3.83");
 }
 
 TEST(StudyTables, GroupsShareTheFirstWordAndTheRestComesTogether) {
