@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/annealing.hpp"
+#include "host/clock.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "targets/registry.hpp"
@@ -30,9 +30,25 @@ WeightedMoments moments_of_states(const TargetInstance& target, const std::vecto
   return weighted_moments(layout, sums);
 }
 
+namespace {
+
+/// Of the target, [axis][chain].
+std::vector<double> exact_draws(const RunContext& context, int chains) {
+  const int d = context.target->dim();
+  std::vector<double> x(std::size_t(d) * chains), one(d);
+  ExactDraw exact((std::uint64_t(context.key.k1) << 32 | context.key.k0) ^ 0x9e3779b97f4a7c15ull);
+  for (int c = 0; c < chains; ++c) {
+    context.target->draw(exact, one.data());
+    for (int i = 0; i < d; ++i) x[std::size_t(i) * chains + c] = one[i];
+  }
+  return x;
+}
+
+}  // namespace
+
 AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
-  const auto clock = std::chrono::steady_clock::now();
-  const int n = options.runs, d = base.dim();
+  const auto clock = Clock::now();
+  const int n = options.runs;
   // Units 0 and 1: forward and reverse runs draw from streams of their own.
   auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
   auto ladder = options.ladder, step = options.step_size;
@@ -42,22 +58,9 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
   }
   ladder = engine->set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step);
 
-  std::vector<double> x(std::size_t(d) * n), one(d);
-  ExactDraw exact((std::uint64_t(context.key.k1) << 32 | context.key.k0) ^ 0x9e3779b97f4a7c15ull);
-  Eigen::VectorXd z(d);
-  for (int c = 0; c < n; ++c) {
-    if (options.reverse) {
-      context.target->draw(exact, one.data());
-    } else {
-      const Draw<double> draw{context.key, 0, std::uint32_t(c), 0};
-      draw.normals(Purpose::base, d, [&](int i, double v) { z[i] = v; });
-      base.transform(z, one.data());
-    }
-    for (int i = 0; i < d; ++i) x[std::size_t(i) * n + c] = one[i];
-  }
   set_per_unit(*engine, ParameterLayout::beta, {ladder.front()});
   set_per_unit(*engine, ParameterLayout::step_size, {step.front()});
-  engine->set_position(x);
+  engine->set_position(options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n));
   engine->initialize();
 
   AnnealingResult out;
@@ -95,7 +98,7 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
     out.moments =
         moments_of_states(*context.target, out.position, weight, options.groups, options.covariance);
   }
-  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+  out.seconds = seconds_since(clock);
   return out;
 }
 

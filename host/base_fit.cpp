@@ -19,7 +19,7 @@ namespace {
 using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
-constexpr int kMostFullDim = 256;  // beyond it variances alone, as GaussianBase has it
+constexpr int kMostFullDim = 256;  // beyond it variances alone
 
 Matrix diagonal(const Vector& variance) { return variance.asDiagonal().toDenseMatrix(); }
 
@@ -43,9 +43,11 @@ GaussianBase given(const EvidenceConfig& c) {
 GaussianBase proposed(const RunContext& context, const EvidenceConfig& c) {
   const int d = context.target->dim();
   const BaseGuess g = context.target->base_guess(c.base_starts, context.key.k0);
-  return GaussianBase::from_moments(
+  auto base = GaussianBase::from_moments(
       Eigen::Map<const Vector>(g.mean.data(), d), Eigen::Map<const Matrix>(g.covariance.data(), d, d), 1,
       g.log_zeta, fmt::format("mean-field: {} approximations from {} starts", g.components, c.base_starts));
+  base.starts = c.base_starts;
+  return base;
 }
 
 GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, double init_scale) {
@@ -58,6 +60,7 @@ GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, double 
                                               : diagonal(centred.rowwise().squaredNorm() / (n - 1));
   auto base = GaussianBase::from_moments(mean, covariance, c.base_inflation, found.log_z[0], "scout");
   base.gradients = found.gradients[0];
+  base.rough = true;
   return base;
 }
 
@@ -65,15 +68,7 @@ GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, double 
 double importance_log_z(const RunContext& context, GaussianBase& base) {
   constexpr int draws = 1024;
   auto engine = base.path_engine(context, {0}, draws);
-  std::vector<double> x(std::size_t(base.dim()) * draws), one(base.dim());
-  Vector z(base.dim());
-  for (int c = 0; c < draws; ++c) {
-    const Draw<double> draw{context.key, 0, std::uint32_t(c), 0};
-    draw.normals(Purpose::base, base.dim(), [&](int i, double v) { z[i] = v; });
-    base.transform(z, one.data());
-    for (int i = 0; i < base.dim(); ++i) x[std::size_t(i) * draws + c] = one[i];
-  }
-  engine->set_position(x);
+  engine->set_position(base.draws(context.key, 0, draws, draws));
   engine->initialize();
   base.gradients += draws;
   const auto cache = engine->cache();
@@ -111,6 +106,7 @@ GaussianBase warmed_up(const RunContext& context, const EvidenceConfig& c, const
   auto base =
       GaussianBase::from_moments(Eigen::Map<const Vector>(e.mean.data(), d), covariance, c.base_inflation, 0,
                                  fmt::format("warmup: {} chains", options.chains));
+  base.starts = options.chains;
   base.gradients = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0] + e.gradients +
                    options.chains;  // and the first of each recorded chain
   base.log_zeta = r.frozen.scout_log_z.empty() ? importance_log_z(context, base) : r.frozen.scout_log_z[0];
@@ -134,6 +130,7 @@ GaussianBase variational(const RunContext& context, const EvidenceConfig& c, dou
                                          fmt::format("{}: {} of {} starts converged, {} distinct", c.base,
                                                      found.converged(), c.base_starts, distinct));
   base.gradients = found.gradients;
+  base.starts = c.base_starts;
   if (!all && distinct > 1)
     base.warning = fmt::format(
         "the base covers one of {} local approximations: chains may never find the others (try base mixture)",
@@ -187,6 +184,8 @@ GaussianBase refit_base(const GaussianBase& old, const Pilot& pilot, double infl
     next.how += "; kept";
     next.warning = fmt::format("{:.0f} effective particles are too few to refit the base", effective);
   }
+  next.starts = old.starts;
+  next.fit_metric(pilot.curvature);
   next.gradients = old.gradients + pilot.gradients;
   return next;
 }

@@ -2,10 +2,10 @@
 #include "host/chain_run.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
+#include "host/clock.hpp"
 #include "host/estimates.hpp"
 #include "host/interrupt.hpp"
 #include "host/recording.hpp"
@@ -50,17 +50,13 @@ bool reached(const UnitMoments& moments, double se) {
   return true;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult result;
-  const CheckpointPlan& plan = options.checkpoint;
-  std::vector<double> positions, modes;
+  CheckpointPlan plan = options.checkpoint;
+  std::vector<double> positions, state;
   std::vector<int> superchain;
   std::int64_t t = 0;
   std::optional<Checkpoint> saved;
@@ -72,10 +68,9 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     c("warmup_seconds", result.warmup_seconds);
     c("sampling_seconds", result.sampling_seconds);
     c("iteration", t);
-    c("positions", positions);
-    c("modes", modes);
+    c("state", state);
   };
-  auto clock = std::chrono::steady_clock::now();
+  auto clock = Clock::now();
   if (plan.resume) {
     saved.emplace(plan.file, plan.identity);
     result.frozen.model = config.model;
@@ -92,9 +87,12 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   spec.draws = options.draws ? 1 : 0;
   auto engine = context.target->engine(spec);
   set_frozen(*engine, config, result.frozen);
-  engine->set_position(positions);
-  if (!modes.empty()) engine->set_modes(modes);
-  engine->initialize();
+  if (saved) {
+    engine->set_state(state);
+  } else {
+    engine->set_position(positions);
+    engine->initialize();
+  }
 
   LaunchSpec launch;
   launch.key = context.key;
@@ -113,8 +111,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   for (std::int64_t& t_end : last) t_end = std::min(t_end, options.longest);
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
-  clock = std::chrono::steady_clock::now();
-  auto saved_at = clock;
+  clock = Clock::now();
   const double seconds_before = result.sampling_seconds;
   Recording recording(config, options, engine->moment_layout(), last);
   if (saved) (*saved)("recording", recording);
@@ -148,16 +145,13 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
       if (options.log_z_se > 0 && recording.log_z(0, result.frozen).se < 0.9 * options.log_z_se) break;
     }
     result.interrupted = t < end && interrupted();
-    const bool due = plan.seconds > 0 && t < end && seconds_since(saved_at) > plan.seconds;
-    if (!plan.file.empty() && (result.interrupted || due)) {
-      positions = engine->position();
-      modes = engine->modes();
+    if (t < end && plan.due(result.interrupted)) {
+      state = engine->state();
       result.sampling_seconds = seconds_before + seconds_since(clock);
       Checkpoint now;
       start_fields(now);
       now("recording", recording);
       now.write(plan.file, plan.identity);
-      saved_at = std::chrono::steady_clock::now();
     }
     if (result.interrupted) break;
   }

@@ -42,6 +42,26 @@ void Checkpoint::refuse() const {
       "{} is damaged (it is no checkpoint of this version). Remove it and start afresh.", file_.string()));
 }
 
+bool CheckpointPlan::due(bool interrupted) {
+  if (file.empty()) return false;
+  if (!interrupted && !(seconds > 0 && seconds_since(last) > seconds)) return false;
+  last = Clock::now();
+  return true;
+}
+
+CheckpointPlan checkpoint_plan(const RunOptions& run, const TargetInstance& target,
+                               const Settings& effective) {
+  CheckpointPlan plan{run.out / "checkpoint", run_identity(run, target, effective), run.checkpoint,
+                      run.resume};
+  if (!run.resume && std::filesystem::exists(plan.file))
+    throw UserError(fmt::format(
+        "{} holds the checkpoint of an interrupted run (it would be lost). Add --resume to go on with that "
+        "run, remove the file, or give another --out",
+        run.out.string()));
+  if (run.checkpoint > 0) write_atomically(run.out / "run.toml", write_run_toml(run));
+  return plan;
+}
+
 std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
   RunOptions essential = run;
   essential.threads = 0;

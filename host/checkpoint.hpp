@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/clock.hpp"
 #include "host/errors.hpp"
 #include "host/options.hpp"
 #include "targets/registry.hpp"
@@ -79,7 +80,17 @@ struct CheckpointPlan {
   std::string identity;
   double seconds = 0;  // between two; 0: only when interrupted
   bool resume = false;
+  Clock::time_point last = Clock::now();
+
+  /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again.
+  bool due(bool interrupted);
 };
+
+/// The plan of a run with --out. Throws UserError where the folder holds another run's checkpoint. With
+/// --checkpoint the run's options are written beside it, so that --out and --resume are all that is needed to
+/// go on.
+CheckpointPlan checkpoint_plan(const RunOptions& run, const TargetInstance& target,
+                               const Settings& effective);
 
 /// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is
 /// then not taken for the present one's.

@@ -26,9 +26,10 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   const bool evidence = command == "evidence", check = command == "check";
   std::vector<OptionSpec> specs = {
       {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
-      evidence ? OptionSpec{"--method", "NAME", text, what,
-                            "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, pe or ti (default auto)."}
-               : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
+      evidence
+          ? OptionSpec{"--method", "NAME", text, what,
+                       "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe or ti (default auto)."}
+          : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
       {"--data", "FILE", text, what,
        "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,

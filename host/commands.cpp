@@ -160,18 +160,17 @@ void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
   if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
 }
 
-std::string goes_on(const RunOptions& run) {
-  return fmt::format("lockstep sample --out {} --resume goes on", run.out.string());
-}
-
-int run_sample(const RunOptions& run) {
+/// `sample` or `evidence`.
+int run_one(const RunOptions& run) {
+  const std::string goes_on =
+      fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string());
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {
-    summary = sample(run, stopped);
+    summary = run.command == "evidence" ? evidence(run, stopped) : sample(run, stopped);
   } catch (const Interrupted&) {
     if (run.resume)
-      fmt::print(stderr, "interrupted before anything was added; {}\n", goes_on(run));
+      fmt::print(stderr, "interrupted before anything was added; {}\n", goes_on);
     else
       fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
     return 130;
@@ -179,23 +178,9 @@ int run_sample(const RunOptions& run) {
   report(run, summary);
   if (stopped) {
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
-               run.out.empty() ? "with --out it could be gone on with" : goes_on(run));
+               run.out.empty() ? "with --out it could be gone on with" : goes_on);
     return 130;
   }
-  return summary["verdict"] == "pass" ? 0 : 3;
-}
-
-int run_evidence(const RunOptions& run) {
-  bool stopped = false;
-  nlohmann::ordered_json summary;
-  try {
-    summary = evidence(run, stopped);
-  } catch (const Interrupted&) {
-    fmt::print(stderr, "interrupted before anything was recorded\n");
-    return 130;
-  }
-  report(run, summary);
-  if (stopped) return 130;
   return summary["verdict"] == "pass" ? 0 : 3;
 }
 
@@ -209,8 +194,6 @@ int run_command(const CommandLine& line) {
     list_samplers(line.name);
   else if (line.command == "devices")
     list_devices(line.measure);
-  else if (line.command == "sample")
-    return run_sample(line.run);
   else if (line.command == "check")
     return check_target(line.run) ? 0 : 3;
   else if (line.command == "study") {
@@ -218,7 +201,7 @@ int run_command(const CommandLine& line) {
     fmt::print(stderr, "interrupted: add --resume to go on where it stopped\n");
     return 130;
   } else {
-    return run_evidence(line.run);
+    return run_one(line.run);
   }
   return 0;
 }

@@ -269,6 +269,7 @@ std::string write_run_toml(const RunOptions& run) {
   values.erase("resume");
   values.erase(run.gradients > 0 ? "iterations" : "gradients");
   if (!(run.se > 0)) values.erase("se");
+  if (run.chains == 0) values.erase("chains");  // a method that has its own
   std::string text = fmt::format("# Repeats this run: lockstep {} --config run.toml\n", run.command);
   for (const auto& item : values.items()) {
     const Settings value = item.value();

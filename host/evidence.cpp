@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "host/base_fit.hpp"
+#include "host/clock.hpp"
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
@@ -32,19 +32,21 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   p.num_leapfrog = c.pilot_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
-  // A scout is rough: its base is worth one round, where the budget allows.
-  const bool scouted = c.base == "scout" || (c.base == "auto" && !context.target->has_base_guess());
-  const int rounds = c.bootstrap >= 0                                     ? c.bootstrap
-                     : scouted && c.gradients >= 5e6 && c.method != "smc" ? 1
-                                                                          : 0;
+  // A small pilot first: it says how the scales within a mode differ from those of the base.
+  PilotOptions small = p;
+  small.particles = small.seeds = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
+  const Pilot first = run_pilot(with_own_numbers(context, "metric"), base, small);
+  base.gradients += first.gradients;
+  base.fit_metric(first.curvature);
+  const bool refit = base.rough && c.gradients >= 5e6 && c.method != "smc";
+  const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
     const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
     base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
   }
   double spent = base.gradients;
-  if (c.method ==
-      "smc") {  // the whole budget is the pilot's: a small one first says how many levels there are
-    PilotOptions small = p;
+  if (c.method == "smc") {
+    // The whole budget is the pilot's: a small one first says how many levels there are.
     small.particles = small.seeds = 32 * c.groups;
     const Pilot trial = run_pilot(context, base, small);
     spent += trial.gradients;
@@ -59,8 +61,16 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     f.warnings.push_back(base.warning);
     if (c.base == "advi") f.failed.push_back("base");  // it lies on one of several modes
   }
-  Json d = {{"base", base.how},         {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients},
-            {"barrier", pilot.barrier}, {"pilot_particles", p.particles}, {"schedule", pilot.ladder}};
+  Json d = {{"base", base.how}, {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients}};
+  if (base.starts > 0) d["base_starts"] = base.starts;
+  d["base_mean"] = std::vector<double>(base.mean.begin(), base.mean.end());
+  if (covariance) {
+    const Eigen::MatrixXd m = base.covariance();
+    d["base_covariance"] = matrix_json({m.data(), m.data() + m.size()}, base.dim());
+  }
+  d["barrier"] = pilot.barrier;
+  d["pilot_particles"] = p.particles;
+  d["schedule"] = pilot.ladder;
   d.update(f.diagnostics);
   f.diagnostics = d;
   return f;
@@ -78,18 +88,23 @@ Json log_z_json(const Found& f) {
 
 Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string& label,
               const TargetInstance* built) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   RunOptions run = asked;
   const std::unique_ptr<TargetInstance> own = built == nullptr ? build_target(run) : nullptr;
   const TargetInstance* target = built == nullptr ? own.get() : built;
   const int d = target->dim();
-  const EvidenceConfig c = evidence_config(run, d, target->tails());
+  EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;
   if (run.draws && !on_path)
     throw UserError(
         "method pe stores no draws under evidence (they are those of the sampler). Use lockstep sample "
         "--sampler "
         "pe --draws");
+  if (!c.runs_on() && (run.resume || run.checkpoint > 0))
+    throw UserError(
+        fmt::format("{} goes with methods whose chains run on and on ({} is one pass). Leave it out, or use "
+                    "--method auto",
+                    run.resume ? "--resume" : "--checkpoint", c.method));
   if (!on_path) run.chains = c.chains;
   if (c.method == "bdmc" && !target->can_draw())
     throw UserError(
@@ -107,7 +122,10 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   size.covariance = covariance;
   const double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
   check_memory(bytes, true);
-  if (!run.out.empty()) ensure_writable_folder(run.out);
+  if (!run.out.empty()) {
+    ensure_writable_folder(run.out);
+    if (c.runs_on()) c.checkpoint = checkpoint_plan(run, *target, c.effective);
+  }
   say_device(run, context);
   check_memory(bytes, run.quiet);
 
@@ -138,7 +156,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   s["iterations"] = std::int64_t(f.iterations);
   s["cost"] = {{"gradients", gradients},
                {"warmup_gradients", f.preparation},
-               {"wall_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+               {"wall_s", seconds_since(start)},
                {"sampling_s", f.seconds},
                {"gradients_per_s", f.gradients / f.seconds}};
   s["estimates"] = {{"mean", f.moments.mean},
@@ -171,6 +189,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
       std::filesystem::remove(run.out / "draws.nc");  // of an earlier run: the folder is this one's
     write_atomically(run.out / "run.toml", write_run_toml(run));
     write_summary(run.out / "summary.json", s);
+    if (!f.interrupted) std::filesystem::remove(run.out / "checkpoint");
   }
   return s;
 }

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kTypicalLevels = 25;  // of a pilot: what its budget is laid out for
+constexpr double kTypicalBarrier = 3.5;  // what a pilot's budget is laid out for
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
@@ -116,17 +116,17 @@ const std::vector<SamplerInfo>& method_registry() {
                         {"levels", "chains of a copy (default by the barrier)"},
                         {"schedule", schedules},
                         {"discard", "share of the iterations in which the ladder adapts (default 0.33)"}};
-  Lines extended = {{"chains", "by --chains (default 64)"}};
+  Lines extended;
   for (const auto& s : sampler_registry())
     if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());
   static const std::vector<SamplerInfo> methods = {
       {"auto", "the many-chain recipe: st with every check",
-       "scouted base, sequential Monte Carlo pilot, chains seeded at all levels, stepping stones",
+       "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
+       "integrated out; stepping stones check it",
        with(chains), "docs/decisions/0007-evidence.md"},
       {"st", "simulated tempering with the pilot's weights",
-       "p(x, k) ~ exp(v_k) gamma_{beta_k}(x); log Z = sum over levels of log(sum exp(-(b - beta) Delta) / "
-       "sum "
-       "exp((beta - a) Delta))",
+       "p(x, k) ~ exp(v_k) gamma_{beta_k}(x); log Z = log zeta + v_0 - v_K + log of the ratio of the sums of "
+       "p(K | x) and p(0 | x)",
        with(chains), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
       {"ct-gibbs", "continuous tempering, beta drawn from its conditional",
        "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(chains),
@@ -221,7 +221,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
     return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
   };
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
-  const double growth = std::pow(std::max(1.0, planned / 1e7), 0.3);
+  const double growth = std::sqrt(std::max(1.0, planned / 1e7));
   c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * growth);
   if (copies) {
     if (run.chains > 0)
@@ -242,8 +242,9 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
 
   // Bootstrap rounds are pilots too: they share.
   const double share = (c.method == "smc" ? 1.0 : c.pilot_share) / (std::max(0, c.bootstrap) + 1);
+  const double levels = kTypicalBarrier * std::sqrt(kPi) / c.rate;
   c.particles = whole_groups(
-      std::min(share * planned / (kTypicalLevels * c.pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
+      std::min(share * planned / (levels * c.pilot_leapfrog), c.method == "smc" ? 1e6 : 16384.0));
   return c;
 }
 

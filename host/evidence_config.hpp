@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/checkpoint.hpp"
 #include "host/evidence.hpp"
 #include "host/schedules.hpp"
 
@@ -31,6 +32,9 @@ struct EvidenceConfig {
   bool start_at_base = false;                       // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;                    // of method pe
   Settings effective;
+  CheckpointPlan checkpoint;  // of a run with --out
+  /// Whether the method's chains run on and on: its state can be saved, and gone on from.
+  bool runs_on() const { return method != "ais" && method != "bdmc" && method != "smc"; }
 };
 
 /// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.

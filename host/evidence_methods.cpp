@@ -23,16 +23,26 @@ constexpr double kMbarSamples = 2e5;  // of Delta: each costs the square of the 
 
 Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
 
-/// The bounds cannot both hold, or the other estimator is far: beyond three standard errors.
+/// Two estimates of one number are further apart than three standard errors of the worse.
 bool differ(const LogZ& a, const LogZ& b) {
   return !(std::abs(a.estimate - b.estimate) <= 3 * std::max(a.se, b.se));
 }
 /// A difference that is not zero by its own standard error.
 bool significant(const LogZ& difference) { return !(std::abs(difference.estimate) <= 3 * difference.se); }
 
+PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
+  return {.groups = c.groups,
+          .num_leapfrog = c.num_leapfrog,
+          .gradients = gradients,
+          .discard = c.discard,
+          .se = run.se,
+          .covariance = covariance,
+          .draws = run.draws,
+          .checkpoint = c.checkpoint};
+}
+
 /// What chains that must travel between beta = 0 and 1 report alike.
-template <class Result>
-void report_chains(Found& f, const Result& r, double travellers, double se) {
+void report_chains(Found& f, const PathRunResult& r, double travellers, double se) {
   f.draws = r.draws;
   f.moments = r.moments;
   f.acceptance = r.acceptance;
@@ -55,21 +65,14 @@ void report_chains(Found& f, const Result& r, double travellers, double se) {
 
 Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  TemperedOptions o;
+  TemperedOptions o{path_run(c, gradients, run, covariance)};
   o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
                 : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
                                                                    : Tempering::levels;
   o.control = c.method == "ct-joint"   ? Control::logistic
               : c.method == "extended" ? Control::plateaus
                                        : Control::none;
-  o.groups = c.groups;
   o.chains = c.chains;
-  o.num_leapfrog = c.num_leapfrog;
-  o.gradients = gradients;
-  o.discard = c.discard;
-  o.se = run.se;
-  o.draws = run.draws;
-  o.covariance = covariance;
   o.start_at_base = c.start_at_base;
   const TemperedResult r = run_tempered(context, base, pilot, o);
   Found f;
@@ -89,20 +92,13 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
 /// Parallel tempering, and thermodynamic integration over its levels.
 Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  ParallelTemperingOptions o;
-  o.groups = c.groups;
+  ParallelTemperingOptions o{path_run(c, gradients, run, covariance), 0, {}, true};
   o.ladder = c.ladder(pilot.barriers());
   o.respace = c.schedule == "barrier";
   // Copies that are too short are worth less than fewer.
   const double longest = gradients / (double(o.ladder.size()) * c.num_leapfrog * 500);
   o.copies = c.copies > 0 ? c.copies
                           : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
-  o.num_leapfrog = c.num_leapfrog;
-  o.gradients = gradients;
-  o.discard = c.discard;
-  o.se = run.se;
-  o.draws = run.draws;
-  o.covariance = covariance;
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
   const double zeta = base.log_zeta;
   const LadderSamples& s = r.samples;
@@ -222,6 +218,7 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, co
   o.se = 0;
   o.log_z_se = run.se;
   o.covariance = covariance;
+  o.checkpoint = c.checkpoint;
   const ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   const Estimates e = estimate(r.units[0]);
   Found f;

@@ -37,6 +37,13 @@ GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen
   return b;
 }
 
+void GaussianBase::fit_metric(const std::vector<double>& curvature) {
+  constexpr double share = 0.25;  // of the base's scale, which transitions at the other end want
+  for (int i = 0; i < dim(); ++i)
+    if (curvature[i] > 0 && std::isfinite(curvature[i]))
+      metric[i] = std::pow(metric[i], share) * std::pow(curvature[i], -0.5 * (1 - share));
+}
+
 std::vector<double> GaussianBase::sd() const {
   std::vector<double> sd(dim());
   for (int i = 0; i < dim(); ++i) sd[i] = factor.row(i).norm();
@@ -82,12 +89,22 @@ void GaussianBase::set(Engine& engine) const {
   everywhere(ParameterLayout::log_zeta, log_zeta);
 }
 
-void GaussianBase::transform(const Eigen::VectorXd& z, double* x) const {
-  Eigen::Map<Eigen::VectorXd> out(x, dim());
-  if (dense)
-    out = mean + factor.triangularView<Eigen::Lower>() * z;
-  else
-    out = mean + factor.diagonal().cwiseProduct(z);
+std::vector<double> GaussianBase::draws(const StreamKey& key, std::uint32_t iteration, int chains,
+                                        int chains_per_unit) const {
+  const int d = dim();
+  std::vector<double> out(std::size_t(d) * chains);
+  Eigen::VectorXd z(d), x(d);
+  for (int c = 0; c < chains; ++c) {
+    const Draw<double> draw{key, iteration, std::uint32_t(c % chains_per_unit),
+                            std::uint32_t(c / chains_per_unit)};
+    draw.normals(Purpose::base, d, [&](int i, double v) { z[i] = v; });
+    if (dense)
+      x = mean + factor.triangularView<Eigen::Lower>() * z;
+    else
+      x = mean + factor.diagonal().cwiseProduct(z);
+    for (int i = 0; i < d; ++i) out[std::size_t(i) * chains + c] = x[i];
+  }
+  return out;
 }
 
 }  // namespace lockstep

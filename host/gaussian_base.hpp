@@ -12,11 +12,13 @@ struct GaussianBase {
   Eigen::VectorXd mean;
   Eigen::MatrixXd factor;  // lower Cholesky factor of the covariance
   bool dense = false;      // false: the factor is diagonal
-  /// Scale of each axis for transitions: its standard deviation given all others, for that is what limits the
-  /// step where axes correlate.
+  /// Scale of each axis for transitions. At first its standard deviation given all others, for that is what
+  /// limits the step where axes correlate.
   Eigen::VectorXd metric;
   double log_zeta = 0;
   double gradients = 0;  // what fitting it cost
+  int starts = 0;        // of the local approximations or chains it is made of; 0: of none
+  bool rough = false;    // a scout's: worth a refit where the budget allows
   std::string how;       // for the report
   std::string warning;   // for the report, where there is one
 
@@ -25,15 +27,21 @@ struct GaussianBase {
   /// precision of a dense base is read at every gradient.
   static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
                                    double inflation, double log_zeta, std::string how);
+  Eigen::MatrixXd covariance() const { return factor * factor.transpose(); }
   /// Standard deviations of the axes.
   std::vector<double> sd() const;
-  /// An engine on the path from this base to the target, its base, log zeta and metric (the base's standard
-  /// deviations) set. Keeps the trace of so many iterations a launch.
+  /// An engine on the path from this base to the target, its base, log zeta and metric set. Keeps the trace
+  /// of so many iterations a launch.
   std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
                                       int chains_per_unit, bool covariance = false, int trace = 0,
                                       Control control = Control::none) const;
-  /// One draw: z standard normals in, x out.
-  void transform(const Eigen::VectorXd& z, double* x) const;
+  /// Takes the target's own scale into the metric, from its mean square gradients E (d log gamma / dx_i)^2 =
+  /// -E d^2 log gamma / dx_i^2: 1 / sqrt of it is the standard deviation given all others where the target is
+  /// normal, and that within a mode where it has several, while the base spans them all.
+  void fit_metric(const std::vector<double>& curvature);
+  /// Independent draws, [axis][chain]: chain c is number c % chains_per_unit of unit c / chains_per_unit.
+  std::vector<double> draws(const StreamKey& key, std::uint32_t iteration, int chains,
+                            int chains_per_unit) const;
 
  private:
   /// Writes the base and log zeta into the parameters of every chain.

@@ -49,6 +49,12 @@ struct Jackknife {
   /// larger by sqrt((B - 1) / (B - 3)), so that the ratio has variance one, and +- 2 covers as it should (up
   /// to 3 blocks have no such factor: it is se()'s own there).
   LogZ value() const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("estimate", estimate);
+    archive("left_out", left_out);
+  }
 };
 Jackknife operator+(Jackknife a, const Jackknife& b);
 Jackknife operator-(Jackknife a, const Jackknife& b);

@@ -62,6 +62,12 @@ class EndpointEvidence {
   /// `log_prior`: log p(beta = 0) - log p(beta = 1).
   Jackknife value(double log_zeta, double log_prior = 0) const;
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("top", top_);
+    archive("bottom", bottom_);
+  }
+
  private:
   std::vector<double> top_, bottom_;
 };

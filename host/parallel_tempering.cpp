@@ -2,10 +2,10 @@
 #include "host/parallel_tempering.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
+#include "host/clock.hpp"
 #include "host/interrupt.hpp"
 #include "targets/registry.hpp"
 
@@ -96,6 +96,27 @@ class Copies {
     launch_.short_steps = needs_short_steps(stats_, double(chains_) * launch_.end);
   }
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("ladder", ladder_);
+    archive("step_size", step_size_);
+    archive("stats", stats_);
+    archive("rejected", rejected_);
+    archive("counted", counted_);
+    archive("iterations", launch_.end);
+    archive("short_steps", launch_.short_steps);
+    archive("state", state_);
+  }
+  void save(Checkpoint& to) {
+    state_ = engine_->state();
+    to("copies", *this);
+  }
+  void load(Checkpoint& from) {
+    from("copies", *this);
+    engine_->set_ladder(ladder_, std::vector<double>(levels_, 0.0), step_size_);
+    engine_->set_state(state_);
+  }
+
   Engine& engine() { return *engine_; }
   const std::vector<double>& ladder() const { return ladder_; }
   const std::vector<double>& stats() const { return stats_; }
@@ -126,7 +147,7 @@ class Copies {
   const CommunicationBarrier barrier_;
   int levels_, chains_, chunk_;
   std::unique_ptr<Engine> engine_;
-  std::vector<double> ladder_, step_size_, stats_, rejected_;
+  std::vector<double> ladder_, step_size_, stats_, rejected_, state_;
   double counted_ = 0;
   LaunchSpec launch_;
 };
@@ -135,7 +156,7 @@ class Copies {
 
 ParallelTemperingResult run_parallel_tempering(const RunContext& context, const GaussianBase& base,
                                                const Pilot& pilot, const ParallelTemperingOptions& o) {
-  const auto clock = std::chrono::steady_clock::now();
+  const auto clock = Clock::now();
   Copies copies(context, base, pilot, o);
   const int levels = int(o.ladder.size()), n = copies.chains(), per = o.copies / o.groups,
             chunk = copies.chunk();
@@ -143,7 +164,8 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   ParallelTemperingResult out;
   out.discarded = std::int64_t(o.discard * double(total));
 
-  std::int64_t t = 0;
+  CheckpointPlan plan = o.checkpoint;
+  std::int64_t t = plan.resume ? out.discarded : 0;  // none is saved while the ladder adapts
   for (std::int64_t round = 8; t < out.discarded; round *= 2) {
     const std::int64_t end = t + 3 * round > out.discarded ? out.discarded : t + round;
     while (t < end) {
@@ -169,6 +191,21 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   std::vector<std::vector<double>> sums(o.groups,
                                         std::vector<double>(copies.engine().moment_layout().rows(), 0.0));
   std::int64_t check = 2 * (t + 64);
+  double seconds_before = 0;
+  const auto fields = [&](Checkpoint& c) {
+    c("iteration", t);
+    c("check", check);
+    c("delta", delta);
+    c("sums", sums);
+    c("draws", out.draws);
+    c("seconds", out.seconds);
+  };
+  if (plan.resume) {
+    Checkpoint saved(plan.file, plan.identity);
+    fields(saved);
+    copies.load(saved);
+    seconds_before = out.seconds;
+  }
   while (t < total) {
     const int step = int(std::min<std::int64_t>(chunk, total - t));
     copies.advance(step, true, [&](int i, int copy, int level, double d) {
@@ -181,6 +218,13 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
     t += step;
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
+    if (t < total && plan.due(out.interrupted)) {
+      out.seconds = seconds_before + seconds_since(clock);
+      Checkpoint now;
+      fields(now);
+      copies.save(now);
+      now.write(plan.file, plan.identity);
+    }
     if (out.interrupted) break;
     if (o.se > 0 && t >= check) {
       if (bridge_stepping_stones(samples(), 0).se() < 0.7 * o.se) break;
@@ -192,12 +236,8 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   out.rejection = copies.take_rejection();
   out.barrier = std::accumulate(out.rejection.begin(), out.rejection.end(), 0.0);
   out.moments = weighted_moments(copies.engine().moment_layout(), sums);
-  const auto& stats = copies.stats();
-  out.acceptance = stats[stat_acceptance] / (double(n) * double(t));
-  out.divergences = stats[stat_divergences];
-  out.gradients = n + stats[stat_gradients];
-  out.round_trips = stats[stat_round_trips];
-  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+  out.report(copies.stats(), n, n);
+  out.seconds = seconds_before + seconds_since(clock);
   return out;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/peak.hpp"
+#include "host/clock.hpp"
 
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "kernels/pack.hpp"
 
@@ -20,7 +20,7 @@ double run(int threads) {
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     double sink = 0;
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
 #pragma omp parallel num_threads(threads) reduction(+ : sink)
     {
       L x[kChains];
@@ -32,7 +32,7 @@ double run(int threads) {
       for (int k = 1; k < kChains; ++k) sum = sum + x[k];
       sink += double(reduce_max(sum));
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = seconds_since(start);
     const double operations = 2.0 * kSteps * kChains * lane_width<L> * threads;
     if (sink > 0)
       best = std::max(best, operations / seconds * 1e-9);  // the sum is positive: it cannot be optimised away

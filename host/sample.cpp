@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
+#include "host/clock.hpp"
 #include "host/config.hpp"
 #include "host/diagnostics.hpp"
 #include "host/draws_file.hpp"
@@ -162,7 +162,7 @@ std::function<void(const std::string&, double)> interruptible(
 }
 
 Json sample(const RunOptions& run, bool& was_interrupted) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const auto target = build_target(run);
   const int d = target->dim();
   const SamplerConfig config = sampler_config(run, d, target->tails());
@@ -177,15 +177,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   check_memory(bytes, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
-    options.checkpoint = {run.out / "checkpoint", run_identity(run, *target, config.effective),
-                          run.checkpoint, run.resume};
-    if (!run.resume && std::filesystem::exists(options.checkpoint.file))
-      throw UserError(fmt::format(
-          "{} holds the checkpoint of an interrupted run (it would be lost). Add --resume to go on with that "
-          "run, remove the file, or give another --out",
-          run.out.string()));
-    // Beside a checkpoint, so that --out and --resume are all that is needed to go on.
-    if (run.checkpoint > 0) write_atomically(run.out / "run.toml", write_run_toml(run));
+    options.checkpoint = checkpoint_plan(run, *target, config.effective);
   }
   say_device(run, context);
   check_memory(bytes, run.quiet);
@@ -194,7 +186,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   was_interrupted = r.interrupted;
   const Estimates e = estimate(r.units[0]);
   const auto failed = failed_gates(e, d);
-  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double wall = seconds_since(start);
 
   Json s = summary_head(run, *target, context, "sample");
   s["verdict"] = failed.empty() ? "pass" : "fail";

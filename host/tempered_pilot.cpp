@@ -22,16 +22,9 @@ class Population {
     std::iota(units.begin(), units.end(), 0u);
     engine_ = base.path_engine(context, units, per_);
     const int n = engine_->chains();
-    std::vector<double> x(std::size_t(base.dim()) * n), one(base.dim());
-    Eigen::VectorXd z(base.dim());
-    for (int c = 0; c < n; ++c) {
-      draw(c).normals(Purpose::base, base.dim(), [&](int i, double v) { z[i] = v; });
-      base.transform(z, one.data());
-      for (int i = 0; i < base.dim(); ++i) x[std::size_t(i) * n + c] = one[i];
-    }
     log_weight_.assign(n, 0.0);
     group_log_z_.assign(options.groups, 0.0);
-    restart_at(x, 0);
+    restart_at(base.draws(context.key, iteration_, n, per_), 0);
   }
 
   /// Half way down to the step at which increments reach the rate wanted, or all the way to 1.
@@ -126,6 +119,7 @@ class Population {
   }
 
   std::vector<double> position() const { return engine_->position(); }
+  std::vector<double> gradient() const { return engine_->gradient(); }
   const std::vector<double>& log_weight() const { return log_weight_; }
   const std::vector<double>& group_log_z() const { return group_log_z_; }
   double beta() const { return beta_; }
@@ -240,6 +234,14 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
     square += out.last_weight.back() * out.last_weight.back();
   }
   out.weight_ess = sum * sum / square;
+  const auto gradient = people.gradient();
+  const std::size_t n = out.last_weight.size();
+  for (int i = 0; i < d; ++i) {
+    double squares = 0;
+    for (std::size_t p = 0; p < n; ++p)
+      if (const double g = gradient[i * n + p]; std::isfinite(g)) squares += out.last_weight[p] * g * g;
+    out.curvature.push_back(squares / sum);
+  }
   out.acceptance = people.acceptance();
   out.gradients = people.gradients();
   // Step sizes wander with the noise of acceptance: smoothed over neighbouring levels.

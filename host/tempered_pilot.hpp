@@ -25,6 +25,7 @@ struct Pilot {
   double weight_ess = 0;                   // of the last level, over all groups, in particles
   // The particles at beta = 1: [row][particle], and their weights, which sum to 1 within a group.
   std::vector<double> last, last_weight;
+  std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0;
 
   /// Levels drawn uniformly, one for each seed.

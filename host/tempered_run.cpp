@@ -2,10 +2,10 @@
 #include "host/tempered_run.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
+#include "host/clock.hpp"
 #include "host/interrupt.hpp"
 #include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
@@ -48,23 +48,17 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
   return beta;
 }
 
-/// Draws of the base, [axis][chain].
-std::vector<double> base_draws(const StreamKey& key, const GaussianBase& base, int chains) {
-  std::vector<double> x(std::size_t(base.dim()) * chains), one(base.dim());
-  Eigen::VectorXd z(base.dim());
-  for (int c = 0; c < chains; ++c) {
-    const Draw<double> draw{key, kBaseStarts, std::uint32_t(c), 0};
-    draw.normals(Purpose::base, base.dim(), [&](int i, double v) { z[i] = v; });
-    base.transform(z, one.data());
-    for (int i = 0; i < base.dim(); ++i) x[std::size_t(i) * chains + c] = one[i];
-  }
-  return x;
-}
-
 }  // namespace
 
 bool needs_short_steps(const std::vector<double>& stats, double transitions) {
   return stats[stat_divergences] > 1e-6 * transitions;
+}
+
+void PathRunResult::report(const std::vector<double>& stats, int chains, double initial_gradients) {
+  acceptance = stats[stat_acceptance] / (double(chains) * double(iterations));
+  divergences = stats[stat_divergences];
+  gradients = initial_gradients + stats[stat_gradients];
+  round_trips = stats[stat_round_trips];
 }
 
 WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums) {
@@ -100,7 +94,7 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
 
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
                             const TemperedOptions& options) {
-  const auto clock = std::chrono::steady_clock::now();
+  const auto clock = Clock::now();
   const bool by_levels = options.tempering == Tempering::levels,
              joint = options.tempering == Tempering::joint;
   // Without weights of its own, beta has both ends equally likely where log zeta is the pilot's log Z.
@@ -116,6 +110,10 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   // Level 0 is the base.
   const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n);
   for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
+  // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
+  const double end = std::log(std::max(1.0, (levels - 2) / 6.0));
+  log_weight.front() += end;
+  log_weight.back() += end;
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
   // Continuous beta has one step size: that of the level where steps are shortest.
   const double shortest = *std::min_element(pilot.step_size.begin(), pilot.step_size.end());
@@ -127,14 +125,16 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   engine->set_parameters(ParameterLayout::step_size, step);
   std::vector<int> seed(n);
   std::iota(seed.begin(), seed.end(), 0);
-  auto position = options.start_at_base ? base_draws(context.key, base, n) : pilot.positions(level, seed);
+  auto position =
+      options.start_at_base ? base.draws(context.key, kBaseStarts, n, n) : pilot.positions(level, seed);
   TemperedResult out;
+  double initial = 0;
   const auto start = [&](const std::vector<double>& control) {
     position.resize(std::size_t(base.dim()) * n);
     if (joint) position.insert(position.end(), control.begin(), control.end());
     engine->set_position(position);
     engine->initialize();
-    out.gradients += n;
+    initial += n;
   };
   start(controls(context.key, options.control, beta));
   if (options.control == Control::logistic)
@@ -155,6 +155,28 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   const std::int64_t middle = out.discarded + (total - out.discarded) / 2;
   Jackknife first_half{NAN, {}};
   std::int64_t t = 0;
+  CheckpointPlan plan = options.checkpoint;
+  std::vector<double> state;
+  double seconds_before = 0;
+  const auto fields = [&](Checkpoint& c) {
+    c("iteration", t);
+    c("state", state);
+    c("short_steps", launch.short_steps);
+    c("stats", stats);
+    c("sums", sums);
+    c("stones", stones);
+    c("ends", ends);
+    c("half", half);
+    c("first_half", first_half);
+    c("draws", out.draws);
+    c("seconds", out.seconds);
+  };
+  if (plan.resume) {
+    Checkpoint saved(plan.file, plan.identity);
+    fields(saved);
+    engine->set_state(state);
+    seconds_before = out.seconds;
+  }
   while (t < total) {
     const std::int64_t boundary = t < out.discarded ? out.discarded : t < middle ? middle : total;
     const std::int64_t next = std::min({t + chunk, boundary, total});
@@ -190,6 +212,13 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     }
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
+    if (t < total && plan.due(out.interrupted)) {
+      state = engine->state();
+      out.seconds = seconds_before + seconds_since(clock);
+      Checkpoint now;
+      fields(now);
+      now.write(plan.file, plan.identity);
+    }
     if (out.interrupted) break;
     if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0 &&
         value(ends).value().se < 0.9 * options.se)
@@ -200,11 +229,8 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   out.ends = value(ends).value();
   out.stepping = stones.value(base.log_zeta).value();
   out.moments = weighted_moments(engine->moment_layout(), sums);
-  out.acceptance = stats[stat_acceptance] / (double(n) * double(t));
-  out.divergences = stats[stat_divergences];
-  out.gradients += stats[stat_gradients];
-  out.round_trips = stats[stat_round_trips];
-  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+  out.report(stats, n, initial);
+  out.seconds = seconds_before + seconds_since(clock);
   return out;
 }
 

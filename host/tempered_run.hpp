@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/checkpoint.hpp"
 #include "host/log_z_estimators.hpp"
 #include "host/tempered_pilot.hpp"
 #include "host/weighted_draws.hpp"
 
 namespace lockstep {
 
-struct TemperedOptions {
-  Tempering tempering = Tempering::levels;
-  Control control = Control::none;  // of joint tempering
-  int groups = 8, chains = 1024, num_leapfrog = 5;
+/// What every run of chains that travel between beta = 0 and 1 is told.
+struct PathRunOptions {
+  int groups = 8, num_leapfrog = 5;
   double gradients = 0;  // budget, discarded share included
   double discard = 0.2;  // share of the iterations that is not recorded
   double se = 0;         // stop when the standard error of log Z is below; 0: at the budget
   bool covariance = false;
-  bool draws = false;          // keep the states at the end of every launch
-  bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
+  bool draws = false;              // keep the states at the end of every launch
+  CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
 };
 
 /// Weighted moments of a run at beta = 1, with standard errors over groups.
@@ -24,14 +24,28 @@ struct WeightedMoments {
   double weight_ess = 0;  // (sum w)^2 / sum w^2 over all draws: an upper bound, for draws are correlated
 };
 
-struct TemperedResult {
-  LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
-  LogZ drift;           // second half less first half, of the former
-  WeightedMoments moments;
+/// And what each reports.
+struct PathRunResult {
+  WeightedMoments moments;  // at beta = 1
   WeightedDraws draws;
   double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
   std::int64_t iterations = 0, discarded = 0;  // per chain
   bool interrupted = false;
+
+  /// From the statistics of so many chains, summed over them ([kStatRows]), and what initialising them cost.
+  void report(const std::vector<double>& stats, int chains, double initial_gradients);
+};
+
+struct TemperedOptions : PathRunOptions {
+  Tempering tempering = Tempering::levels;
+  Control control = Control::none;  // of joint tempering
+  int chains = 1024;
+  bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
+};
+
+struct TemperedResult : PathRunResult {
+  LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
+  LogZ drift;           // second half less first half, of the former
 };
 
 /// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), continuous tempering with

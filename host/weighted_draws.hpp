@@ -18,6 +18,16 @@ struct WeightedDraws {
   void add(Engine& engine, Control control);
   /// States [row][chain] with their log weights.
   void add(const std::vector<double>& position, const std::vector<double>& log_weight_of);
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("dim", dim);
+    archive("chains", chains);
+    archive("draws", draws);
+    archive("x", x);
+    archive("log_weight", log_weight);
+    archive("beta", beta);
+  }
 };
 
 /// Writes draws.nc: the group `weighted` as they are, and in `posterior` unweighted draws, by systematic

@@ -57,10 +57,11 @@ class Engine {
   virtual std::vector<double> position() = 0;
   virtual std::vector<double> gradient() = 0;
   virtual std::vector<double> cache() = 0;
-  /// Mode of each chain's last unweighted draw, -1 before the first and after set_position: with the
-  /// position, all that an interrupted run must keep of its chains.
-  virtual std::vector<double> modes() = 0;
-  virtual void set_modes(std::span<const double> per_chain) = 0;
+  /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
+  /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, which chain
+  /// holds which level. An interrupted run goes on from it bit for bit, without initialize.
+  virtual std::vector<double> state() = 0;
+  virtual void set_state(std::span<const double> rows) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
   /// Models on a path: sets the inverse temperatures, and lets the cached log densities follow. No gradient.

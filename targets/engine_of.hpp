@@ -66,8 +66,24 @@ class EngineOf : public Engine {
   std::vector<double> position() override { return get_rows(position_, model_.rows()); }
   std::vector<double> gradient() override { return get_rows(gradient_, model_.rows()); }
   std::vector<double> cache() override { return get_rows(cache_, model_.cache_rows()); }
-  std::vector<double> modes() override { return get_rows(mode_, 1); }
-  void set_modes(std::span<const double> per_chain) override { put_rows(mode_, 1, 0, 1, per_chain); }
+  std::vector<double> state() override {
+    std::vector<double> out;
+    each_state([&](auto& rows, int total, int first, int count) {
+      const std::vector<double> some = get_rows(rows, total, first, count);
+      out.insert(out.end(), some.begin(), some.end());
+    });
+    const auto holder = Backend::to_host(holder_);
+    out.insert(out.end(), holder.begin(), holder.end());
+    return out;
+  }
+  void set_state(std::span<const double> rows) override {
+    each_state([&](auto& to, int total, int first, int count) {
+      put_rows(to, total, first, count, rows);
+      rows = rows.subspan(std::size_t(count) * chains_);
+    });
+    std::vector<int> holder(rows.begin(), rows.end());
+    Backend::from_host(holder_, holder);
+  }
 
   void initialize() override { backend_.template initialize<R, E>(model_, view()); }
   void set_beta(std::span<const double> per_chain) override {
@@ -150,6 +166,18 @@ class EngineOf : public Engine {
     return v;
   }
 
+  /// f(rows, how many there are, the first that counts, how many do) for all of state() but the holders.
+  template <class F>
+  void each_state(F&& f) {
+    f(position_, model_.rows(), 0, model_.rows());
+    f(gradient_, model_.rows(), 0, model_.rows());
+    f(cache_, model_.cache_rows(), 0, model_.cache_rows());
+    for (int row : {int(ParameterLayout::beta), int(ParameterLayout::step_size)})
+      f(parameters_, model_.layout.rows(), row, 1);
+    f(mode_, 1, 0, 1);
+    f(trip_, 1, 0, 1);
+  }
+
   template <class T>
   void put_rows(Vector<T>& to, int rows, int first, int count, std::span<const double> from) {
     auto host = Backend::to_host(to);
@@ -209,11 +237,14 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
                   m.low,   m.high, m.g_exponent,     m.box};
       return std::make_unique<EngineOf<Backend, Model, R, E>>(model, spec);
     };
-    if constexpr (Backend::template in_registers<R, D, 2>())
-      if (m.pseudo_samples == 2 && m.learned) return make(std::integral_constant<int, 2>());
-    if constexpr (Backend::template in_registers<R, D, 5>())
-      if (m.pseudo_samples == 5 && m.learned) return make(std::integral_constant<int, 5>());
-    return make(std::integral_constant<int, 0>());
+    std::unique_ptr<Engine> engine;
+    const auto try_size = [&]<int N>(std::integral_constant<int, N> samples) {
+      if constexpr (Backend::template in_registers<R, D, N>())
+        if (m.pseudo_samples == N && m.learned) engine = make(samples);
+    };
+    [&]<int... N>(std::integer_sequence<int, N...>) { (try_size(std::integral_constant<int, N>()), ...); }
+    (std::integer_sequence<int, 2, 3, 4, 5>());
+    return engine ? std::move(engine) : make(std::integral_constant<int, 0>());
   }
   if (m.kind == ModelKind::path)
     return std::make_unique<EngineOf<Backend, Path<Density, D, true>, R, E>>(

@@ -154,6 +154,7 @@ Pilot line(int n, double second_group_log_z) {
   p.group_log_z = {0, second_group_log_z};
   p.log_z = {0, -3};
   p.gradients = 10;
+  p.curvature = {1, 1};
   p.last_weight.assign(n, 2.0 / n);
   for (int i = 0; i < 2; ++i)
     for (int c = 0; c < n; ++c) p.last.push_back((i + 1) * (c % 2 == 0 ? 1.0 : -1.0) * (1 + c % 3));

@@ -42,7 +42,7 @@ struct Scales {
 
 TEST(ParallelTempering, BarrierLadderAndLogZ) {
   Scales s;
-  ParallelTemperingOptions o;
+  ParallelTemperingOptions o{{.discard = 0.33}, 64, {}, true};
   o.ladder = {0, 0.4, 0.6, 0.8, 0.9, 1};  // far from equal rejection
   o.gradients = 1.5e6;
   o.copies = 64;
