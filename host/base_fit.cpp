@@ -131,7 +131,8 @@ GaussianBase variational(const RunContext& context, const EvidenceConfig& c, dou
                                                      found.converged(), c.base_starts, distinct));
   base.gradients = found.gradients;
   base.starts = c.base_starts;
-  if (!all && distinct > 1)
+  base.partial = !all && distinct > 1;
+  if (base.partial)
     base.warning = fmt::format(
         "the base covers one of {} local approximations: chains may never find the others (try base mixture)",
         distinct);
@@ -146,10 +147,14 @@ RunContext with_own_numbers(const RunContext& context, const std::string& what) 
   return own;
 }
 
-GaussianBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  const bool proposes = context.target->has_base_guess();
-  if (c.base == "mean-field" && !proposes)
+void check_base(const TargetInstance& target, const EvidenceConfig& c) {
+  if (c.base == "mean-field" && !target.has_base_guess())
     throw UserError("sampler.base is mean-field (this target proposes none). Use auto, scout or mixture");
+}
+
+GaussianBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+  check_base(*context.target, c);
+  const bool proposes = context.target->has_base_guess();
   if (c.base == "gaussian") return given(c);
   if (c.base == "mean-field" || (c.base == "auto" && proposes)) return proposed(context, c);
   const RunContext own = with_own_numbers(context, "base");
@@ -180,12 +185,15 @@ GaussianBase refit_base(const GaussianBase& old, const Pilot& pilot, double infl
     weighted_fit(x, weight, d <= kMostFullDim && effective >= 10.0 * (d + 1), mean, covariance);
     next = GaussianBase::from_moments(mean, covariance, inflation, old.log_zeta + pilot.log_z.back(),
                                       old.how + "; refitted");
+    next.fit_metric(pilot.curvature);
+    next.partial = old.partial;  // particles of such a base tell nothing of the others
+    next.warning = old.warning;
   } else {  // NaN too
     next.how += "; kept";
-    next.warning = fmt::format("{:.0f} effective particles are too few to refit the base", effective);
+    if (next.warning.empty())
+      next.warning = fmt::format("{:.0f} effective particles are too few to refit the base", effective);
   }
   next.starts = old.starts;
-  next.fit_metric(pilot.curvature);
   next.gradients = old.gradients + pilot.gradients;
   return next;
 }

@@ -42,13 +42,17 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--chains", "N", number, how_long,
        evidence ? "Chains that run side by side (default: by the budget)." : "Chains that run side by side.",
        !evidence},
-      {"--iterations", "N", number, how_long, "Iterations that are recorded, per chain.", !evidence},
+      {"--iterations", "N", number, how_long,
+       evidence ? "Instead: iterations that are recorded, per chain (not ais, bdmc, smc)."
+                : "Iterations that are recorded, per chain.",
+       !evidence},
       {"--gradients", "G", number, how_long,
        evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
                 : "Instead: stop at G target gradients over all chains, warm-up not counted."},
       {"--se", "S", number, how_long,
-       evidence ? "Stop when the standard error of log Z is below S (default 0.02 without a budget)."
-                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+       evidence
+           ? "Stop when the error of log Z is below S (default 0.02 without a budget), half way at first."
+           : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
       {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
       {"--init", "START", text, starts,
        "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
@@ -65,7 +69,8 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
       {"--thin", "N", number, output, "Store every N-th draw.", true},
       {"--checkpoint", "SECONDS", number, output,
-       "Save the state every so often (default: only when interrupted)."},
+       evidence ? "Save the state every so often (default: only when interrupted; not ais, bdmc, smc)."
+                : "Save the state every so often (default: only when interrupted)."},
       {"--resume", "", toggle, output, "Go on from the checkpoint in --out."},
       {"--json", "", toggle, output, "Print the summary as JSON on standard output, and nothing else there."},
       quiet};

@@ -44,23 +44,42 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
     base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
   }
-  double spent = base.gradients;
+  double spent = base.gradients, each = 1;
+  const auto particles = [&](double gradients) {
+    return c.groups * int(std::clamp(gradients / (each * c.groups), 4.0, 1e6));
+  };
   if (c.method == "smc") {
     // The whole budget is the pilot's: a small one first says how many levels there are.
     small.particles = small.seeds = 32 * c.groups;
     const Pilot trial = run_pilot(context, base, small);
     spent += trial.gradients;
-    const double each = trial.gradients / small.particles;  // trajectories are as long for any number of them
-    p.particles = c.groups * int(std::clamp((c.gradients - spent) / (each * c.groups), 4.0, 1e6));
+    each = trial.gradients / small.particles;  // trajectories are as long for any number of them
+    p.particles = particles(run.se > 0 ? std::min(1e6, c.gradients - spent) : c.gradients - spent);
   }
-  const Pilot pilot = run_pilot(context, base, p);
+  auto clock = Clock::now();
+  Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
-  f.preparation = spent;
-  if (!base.warning.empty()) {
-    f.warnings.push_back(base.warning);
-    if (c.base == "advi") f.failed.push_back("base");  // it lies on one of several modes
+  // Where a standard error is asked for, a first round says how many particles it takes.
+  while (c.method == "smc" && run.se > 0 && !(f.log_z.se <= run.se) &&
+         c.gradients - spent > 1.5 * pilot.gradients) {
+    const double ratio = f.log_z.se / run.se;
+    p.particles =
+        particles(std::min(c.gradients - spent, pilot.gradients * std::max(1.5, 1.2 * ratio * ratio)));
+    clock = Clock::now();
+    pilot = run_pilot(context, base, p);
+    spent += pilot.gradients;
+    f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
   }
+  f.preparation = spent;
+  if (c.method == "smc") {  // the last pilot is the run itself
+    f.gradients = pilot.gradients;
+    f.preparation -= pilot.gradients;
+    f.iterations = double(pilot.ladder.size());
+    f.seconds = seconds_since(clock);
+  }
+  if (!base.warning.empty()) f.warnings.push_back(base.warning);
+  if (base.partial) f.failed.push_back("base");
   Json d = {{"base", base.how}, {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients}};
   if (base.starts > 0) d["base_starts"] = base.starts;
   d["base_mean"] = std::vector<double>(base.mean.begin(), base.mean.end());
@@ -105,6 +124,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
         fmt::format("{} goes with methods whose chains run on and on ({} is one pass). Leave it out, or use "
                     "--method auto",
                     run.resume ? "--resume" : "--checkpoint", c.method));
+  if (on_path) check_base(*target, c);
   if (!on_path) run.chains = c.chains;
   if (c.method == "bdmc" && !target->can_draw())
     throw UserError(
@@ -124,7 +144,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   check_memory(bytes, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
-    if (c.runs_on()) c.checkpoint = checkpoint_plan(run, *target, c.effective);
+    c.checkpoint = checkpoint_plan(run, *target, c.effective);
   }
   say_device(run, context);
   check_memory(bytes, run.quiet);
@@ -142,10 +162,23 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());
   if (f.interrupted) f.warnings.push_back("interrupted");
+  if (f.divergences > 0)
+    f.warnings.push_back(
+        fmt::format("{:.0f} divergent transitions: look at the target there", f.divergences));
+  if (asked.chains > 0 && c.runs_on() && f.chains != asked.chains)
+    f.warnings.push_back(
+        fmt::format("{} chains instead of {}: equal groups, of four or more", f.chains, asked.chains));
   const Truth& truth = target->truth();
   if (std::abs(f.log_z.estimate - truth.log_z) > 5 * f.log_z.se)
-    f.warnings.push_back(fmt::format("log_z is {:.1f} standard errors from the truth",
-                                     std::abs(f.log_z.estimate - truth.log_z) / f.log_z.se));
+    f.warnings.push_back(
+        fmt::format("log_z is {:.1f} standard errors from the truth: another base, more "
+                    "scout_particles, or a longer run",
+                    std::abs(f.log_z.estimate - truth.log_z) / f.log_z.se));
+  for (std::size_t i = 0; i < f.moments.mean.size(); ++i)
+    if (const double far = std::abs(f.moments.mean[i] - truth.mean[i]) / f.moments.mean_se[i]; far > 6) {
+      f.warnings.push_back(fmt::format("mean[{}] is {:.1f} standard errors from the truth", i, far));
+      break;  // one is enough
+    }
 
   Json s = summary_head(run, *target, context, "evidence");
   s["verdict"] = f.failed.empty() ? "pass" : "fail";

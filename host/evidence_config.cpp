@@ -41,7 +41,9 @@ Lines with(Lines lines) {
                         {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
                         {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
                         {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
-                        {"pilot_share", "of the gradients that pilots may spend (default 0.2)"}};
+                        {"pilot_share",
+                         "of the gradients that the pilot may spend, or all rounds of a bootstrap that is "
+                         "asked for (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
   lines.insert(lines.end(), base_settings().begin(), base_settings().end());
   return lines;
@@ -120,7 +122,7 @@ const std::vector<SamplerInfo>& method_registry() {
   for (const auto& s : sampler_registry())
     if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());
   static const std::vector<SamplerInfo> methods = {
-      {"auto", "the many-chain recipe: st with every check",
+      {"auto", "the many-chain recipe: st, and where exact draws exist annealing both ways to bound it",
        "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
        "integrated out; stepping stones check it",
        with(chains), "docs/decisions/0007-evidence.md"},
@@ -177,7 +179,13 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
                     near_or_known(c.method, names, "methods") + " See: lockstep samplers");
   // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
   c.gradients = run.gradients > 0 ? run.gradients : 1e8;
-  const double planned = run.se > 0 ? std::min(c.gradients, 1e7) : c.gradients;
+  if (!(run.gradients > 0)) c.iterations = run.iterations;
+  if (c.iterations > 0 && !c.runs_on())
+    throw UserError(
+        fmt::format("--iterations goes with methods whose chains run on and on ({} is one pass). Give "
+                    "--gradients or --se",
+                    c.method));
+  const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
   // A particle costs some 150 gradients on its way: the scout may spend a fifth.
   const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
   if (c.method == "pe")
@@ -186,15 +194,16 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";
   c.groups = int(s.integer("groups", 8, 4, 64));
-  c.base = s.one_of("base", s.has("base_sd") ? "gaussian" : "auto",
+  c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
                     {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
   if (c.base == "gaussian") {
     c.base_mean = per_axis(s, run, "base_mean", 0, dim);
     c.base_sd = per_axis(s, run, "base_sd", 1, dim);
     for (double v : c.base_sd)
       if (!(v > 0)) s.refuse("base_sd", "above zero");
-  } else if (s.has("base_sd")) {
-    s.refuse("base_sd", "of base gaussian only");
+  } else {
+    for (const char* key : {"base_mean", "base_sd"})
+      if (s.has(key)) s.refuse(key, "of base gaussian only");
   }
   c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
   // A restart costs some 1500 gradients: those of the mixture, which wants many, may take a tenth.
@@ -236,7 +245,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
             : copies                       ? c.groups * int(8 * growth)
             : anneals || c.method == "smc" ? c.groups
                                            : c.chains;
-  if (!copies) run.chains = c.chains;  // for run.toml
+  if (!copies && c.runs_on()) run.chains = c.chains;  // for run.toml
   s.finish();
   c.effective = s.effective();
 

@@ -27,6 +27,7 @@ struct EvidenceConfig {
   std::vector<double> ladder(const CommunicationBarrier& barrier) const;
   // How much, over everything.
   double gradients = 1e8;
+  std::int64_t iterations = 0;                      // instead, where above 0: recorded, per chain
   int chains = 1024, particles = 4096, copies = 0;  // copies 0: by the budget
   int seeds = 1024;                                 // states that the pilot keeps at every level
   bool start_at_base = false;                       // chains begin with draws of the base, not with seeds

@@ -34,6 +34,7 @@ PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOpti
   return {.groups = c.groups,
           .num_leapfrog = c.num_leapfrog,
           .gradients = gradients,
+          .iterations = c.iterations,
           .discard = c.discard,
           .se = run.se,
           .covariance = covariance,
@@ -42,7 +43,7 @@ PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOpti
 }
 
 /// What chains that must travel between beta = 0 and 1 report alike.
-void report_chains(Found& f, const PathRunResult& r, double travellers, double se) {
+void report_chains(Found& f, const PathRunResult& r, double travellers) {
   f.draws = r.draws;
   f.moments = r.moments;
   f.acceptance = r.acceptance;
@@ -60,12 +61,72 @@ void report_chains(Found& f, const PathRunResult& r, double travellers, double s
     f.warnings.push_back(
         fmt::format("chains are short: {:.0f} gradients and {:.2g} round trips each", each, trips));
   }
-  if (se > 0 && !(f.log_z.se <= se)) f.failed.push_back("se");
+}
+
+AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int groups, int num_leapfrog,
+                           double gradients) {
+  AnnealingOptions o;
+  o.ladder = std::move(ladder);
+  const auto barrier = pilot.barriers();
+  for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
+  const double run = double(o.ladder.size() - 1) * num_leapfrog;
+  o.runs = groups * std::max(2, int(gradients / (groups * run)));
+  o.num_leapfrog = num_leapfrog;
+  o.groups = groups;
+  return o;
+}
+
+LogZ shifted(const GaussianBase& base, const LogZ& z) { return {z.estimate + base.log_zeta, z.se}; }
+
+/// The reverse runs that belong to `forward`, and the bounds from both.
+void add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
+                 const AnnealingResult& forward) {
+  o.reverse = true;
+  const AnnealingResult back = anneal(context, base, o);
+  const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
+  f.gradients += back.gradients;
+  f.seconds += back.seconds;
+  f.lower = shifted(base, b.lower);
+  f.upper = shifted(base, b.upper);
+  f.diagnostics["bennett"] =
+      as_json(shifted(base, {b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)}));
+  f.diagnostics["forward"] = as_json(shifted(base, b.forward));
+  f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
+  f.diagnostics["reverse_ess"] = b.reverse_ess;
+  if (f.lower.estimate - f.upper.estimate > 3 * std::hypot(f.lower.se, f.upper.se))
+    f.failed.push_back("bounds_cross");
+  const double apart =
+      std::abs(b.forward.estimate - b.reverse.estimate) / std::hypot(b.forward.se, b.reverse.se);
+  if (!(apart <= 5))
+    f.warnings.push_back(fmt::format(
+        "annealing forward and back are {:.0f} standard errors apart: look at the bounds, or anneal longer",
+        apart));
+}
+
+/// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
+/// that no chain has found.
+void check_both_ways(Found& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                     int groups, double gradients) {
+  const RunContext own = with_own_numbers(context, "both ways");
+  const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
+  const AnnealingResult forward = anneal(own, base, o);
+  f.gradients += forward.gradients;
+  f.seconds += forward.seconds;
+  add_reverse(f, own, base, o, forward);
+  const Json& bennett = f.diagnostics["bennett"];
+  const double distance = std::abs(bennett.value("estimate", NAN) - f.log_z.estimate);
+  if (!(distance <= 3 * std::hypot(bennett.value("se", NAN), f.log_z.se)))
+    f.failed.push_back("estimators_disagree");
 }
 
 Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  TemperedOptions o{path_run(c, gradients, run, covariance)};
+  // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
+  // budget.
+  const double check = c.method == "auto" && context.target->can_draw() && c.gradients >= 1e5
+                           ? 0.05 * std::min(gradients, 1e7)
+                           : 0;
+  TemperedOptions o{path_run(c, gradients - check, run, covariance)};
   o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
                 : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
                                                                    : Tempering::levels;
@@ -80,12 +141,13 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
   // to settle, and the stepping stones do not mind.
   f.log_z = c.method == "ct-gibbs" || c.method == "ct-joint" ? r.stepping : r.ends;
-  report_chains(f, r, c.chains, run.se);
+  report_chains(f, r, c.chains);
   f.diagnostics["integrated"] = as_json(r.ends);
   f.diagnostics["stepping_stones"] = as_json(r.stepping);
   f.diagnostics["drift"] = as_json(r.drift);
   if (differ(r.ends, r.stepping)) f.failed.push_back("estimators_disagree");
   if (significant(r.drift)) f.failed.push_back("drift");
+  if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
   return f;
 }
 
@@ -111,7 +173,7 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   Found f;
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
-  report_chains(f, r, f.chains, run.se);
+  report_chains(f, r, f.chains);
   const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
                                       bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
   const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
@@ -150,17 +212,11 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
   return f;
 }
 
-Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, bool covariance) {
-  AnnealingOptions o;
-  const auto barrier = pilot.barriers();
-  o.ladder = c.ladder(barrier);
-  for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
+Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                  const EvidenceConfig& c, double gradients, bool covariance) {
   const bool both = c.method == "bdmc";
-  const double steps = double(o.ladder.size() - 1) * c.num_leapfrog;
-  o.runs = c.groups * std::max(2, int(gradients / ((both ? 2.0 : 1.0) * c.groups * steps)));
-  o.num_leapfrog = c.num_leapfrog;
-  o.groups = c.groups;
+  AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
+                                 both ? 0.5 * gradients : gradients);
   o.covariance = covariance;
   const AnnealingResult forward = anneal(context, base, o);
   Found f;
@@ -173,38 +229,44 @@ Found annealed(const RunContext& context, const GaussianBase& base, const Pilot&
   f.chains = o.runs;
   f.draws.dim = base.dim();
   f.draws.add(forward.position, forward.log_weight);
-  const auto shifted = [&](LogZ z) { return LogZ{z.estimate + base.log_zeta, z.se}; };
   const WeightSummary s = summarise_weights(forward.log_weight);
-  f.log_z = shifted(s.log_mean);
-  f.lower = shifted(s.mean_log);
+  f.log_z = shifted(base, s.log_mean);
+  f.lower = shifted(base, s.mean_log);
   f.diagnostics["annealing_ess"] = s.ess;
   f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
   if (!both) return f;
-  o.reverse = true;
-  const AnnealingResult back = anneal(context, base, o);
-  const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
-  f.gradients += back.gradients;
-  f.seconds += back.seconds;
-  f.log_z = shifted({b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)});
-  f.upper = shifted(b.upper);
-  f.diagnostics["forward"] = as_json(shifted(b.forward));
-  f.diagnostics["reverse"] = as_json(shifted(b.reverse));
-  f.diagnostics["reverse_ess"] = b.reverse_ess;
-  if (f.lower.estimate - f.upper.estimate > 3 * std::hypot(f.lower.se, f.upper.se))
-    f.failed.push_back("bounds_cross");
+  add_reverse(f, context, base, o, forward);
+  const Json bennett = f.diagnostics["bennett"];
+  f.log_z = {bennett["estimate"], bennett["se"]};
   return f;
+}
+
+/// Where a standard error is asked for, a first round says how many runs it takes.
+Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+  double budget = se > 0 ? std::min(gradients, 1e6) : gradients, spent = 0;
+  for (;;) {
+    Found f = anneal_once(context, base, pilot, c, budget, covariance);
+    f.gradients += spent;
+    const double left = gradients - f.gradients, ratio = f.log_z.se / se;
+    if (!(se > 0) || ratio <= 1 || left < 1.5 * budget) return f;
+    spent = f.gradients;
+    budget = std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
+  }
 }
 
 }  // namespace
 
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                  const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  Found f =
-      c.method == "smc"                         ? sequential(pilot, base, c, *context.target, covariance)
-      : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, c, gradients, covariance)
-      : c.method == "pt" || c.method == "ti" ? laddered(context, base, pilot, c, gradients, run, covariance)
-                                             : tempered(context, base, pilot, c, gradients, run, covariance);
+  Found f = c.method == "smc" ? sequential(pilot, base, c, *context.target, covariance)
+            : c.method == "ais" || c.method == "bdmc"
+                ? annealed(context, base, pilot, c, gradients, run.se, covariance)
+            : c.method == "pt" || c.method == "ti"
+                ? laddered(context, base, pilot, c, gradients, run, covariance)
+                : tempered(context, base, pilot, c, gradients, run, covariance);
+  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.num_leapfrog = c.num_leapfrog;
   f.step_size = pilot.step_size.back();
   return f;
@@ -213,7 +275,7 @@ Found run_method(const RunContext& context, const GaussianBase& base, const Pilo
 Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                           bool covariance) {
   ChainRunOptions o = chain_run_options(run, {0});
-  o.gradients = c.gradients;
+  o.gradients = c.iterations > 0 ? 0 : c.gradients;
   o.whole_budget = true;
   o.se = 0;
   o.log_z_se = run.se;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/gaussian_base.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "targets/registry.hpp"
@@ -39,9 +40,16 @@ GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen
 
 void GaussianBase::fit_metric(const std::vector<double>& curvature) {
   constexpr double share = 0.25;  // of the base's scale, which transitions at the other end want
+  std::vector<double> ratio(dim());
+  for (int i = 0; i < dim(); ++i) {
+    ratio[i] = 1 / (metric[i] * std::sqrt(curvature[i]));
+    if (!(ratio[i] > 0 && std::isfinite(ratio[i]))) ratio[i] = 1;
+  }
+  auto sorted = ratio;
+  std::nth_element(sorted.begin(), sorted.begin() + dim() / 2, sorted.end());
+  const double median = sorted[dim() / 2];
   for (int i = 0; i < dim(); ++i)
-    if (curvature[i] > 0 && std::isfinite(curvature[i]))
-      metric[i] = std::pow(metric[i], share) * std::pow(curvature[i], -0.5 * (1 - share));
+    metric[i] *= std::pow(std::clamp(ratio[i], median / 30, median * 30), 1 - share);
 }
 
 std::vector<double> GaussianBase::sd() const {

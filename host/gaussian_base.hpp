@@ -19,6 +19,7 @@ struct GaussianBase {
   double gradients = 0;  // what fitting it cost
   int starts = 0;        // of the local approximations or chains it is made of; 0: of none
   bool rough = false;    // a scout's: worth a refit where the budget allows
+  bool partial = false;  // made of one of several local approximations: the others may never be found
   std::string how;       // for the report
   std::string warning;   // for the report, where there is one
 
@@ -37,7 +38,8 @@ struct GaussianBase {
                                       Control control = Control::none) const;
   /// Takes the target's own scale into the metric, from its mean square gradients E (d log gamma / dx_i)^2 =
   /// -E d^2 log gamma / dx_i^2: 1 / sqrt of it is the standard deviation given all others where the target is
-  /// normal, and that within a mode where it has several, while the base spans them all.
+  /// normal, and that within a mode where it has several, while the base spans them all. Ratios of the two
+  /// are held within a factor of 30 of their median: a mean square may be one particle's.
   void fit_metric(const std::vector<double>& curvature);
   /// Independent draws, [axis][chain]: chain c is number c % chains_per_unit of unit c / chains_per_unit.
   std::vector<double> draws(const StreamKey& key, std::uint32_t iteration, int chains,

@@ -160,9 +160,11 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   Copies copies(context, base, pilot, o);
   const int levels = int(o.ladder.size()), n = copies.chains(), per = o.copies / o.groups,
             chunk = copies.chunk();
-  const auto total = std::max<std::int64_t>(64, std::int64_t(o.gradients / (double(n) * o.num_leapfrog)));
+  auto total = std::max<std::int64_t>(64, std::int64_t(o.gradients / (double(n) * o.num_leapfrog)));
+  if (o.iterations > 0) total = std::int64_t(double(o.iterations) / (1 - o.discard));
   ParallelTemperingResult out;
   out.discarded = std::int64_t(o.discard * double(total));
+  if (o.iterations > 0) total = out.discarded + o.iterations;
 
   CheckpointPlan plan = o.checkpoint;
   std::int64_t t = plan.resume ? out.discarded : 0;  // none is saved while the ladder adapts

@@ -79,7 +79,11 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   }
   const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (known.contains(names[i]) || (pointer != "/quantities" && vectors.contains(names[i]))) continue;
+      const bool entry = names[i].find('[') != std::string::npos;
+      if (pointer == "/pooled"
+              ? !entry && (known.contains(names[i]) || vectors.contains(names[i]))
+              : known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i])))
+        continue;
       const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
       throw UserError(fmt::format(
           "{} names '{}' (no setting's target has it). {}",
@@ -215,7 +219,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
       const std::string& name = p.target->quantities()[q];
       add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
     }
-    const auto& z = j["log_z"];
+    const auto z = j.value("log_z", nlohmann::ordered_json::object());  // what is not finite is left out
     add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
     for (const char* bound : {"lower", "upper"})
       if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, truth.log_z);

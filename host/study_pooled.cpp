@@ -39,9 +39,9 @@ class Squares {
       variance += n > 1 ? (square - sum * sum / n) / (n - 1) / n : NAN;
     }
     const double sets = double(of_.size()), value = std::sqrt(total / sets);
-    return {value, std::sqrt(std::max(0.0, variance)) / sets / (2 * value)};
+    if (value == 0) return {0, 0};
+    return {value, std::sqrt(variance < 0 ? 0 : variance) / sets / (2 * value)};
   }
-  bool empty() const { return of_.empty(); }
 
  private:
   std::map<std::string, std::map<int, std::pair<double, int>>> of_;
@@ -96,9 +96,12 @@ StudyTable pooled_table(const Study& study, const std::vector<ResultRow>& rows) 
     table.rows.push_back(
         {line.name, line.replicates > 0 ? fmt::format("{:.4g}", line.gradients / line.replicates) : ""});
   for (const std::string& vector : study.pooled) {
-    const auto of_base = base.squares.find(vector);
+    if (std::none_of(lines.begin(), lines.end(), [&](const Line& l) { return l.squares.contains(vector); }))
+      continue;
+    const auto found_base = base.squares.find(vector);
+    const double of_base = found_base == base.squares.end() ? 0 : found_base->second.rmse().first;
     table.rows[0].push_back(vector + " RMSE");
-    if (of_base != base.squares.end()) table.rows[0].push_back("over the base's");
+    if (of_base > 0) table.rows[0].push_back("over the base's");
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const auto found = lines[i].squares.find(vector);
       const bool has = found != lines[i].squares.end();
@@ -106,8 +109,7 @@ StudyTable pooled_table(const Study& study, const std::vector<ResultRow>& rows) 
       table.rows[i + 1].push_back(!has                ? ""
                                   : std::isfinite(se) ? fmt::format("{:.3g} ± {:.1g}", rmse, se)
                                                       : fmt::format("{:.3g}", rmse));
-      if (of_base != base.squares.end())
-        table.rows[i + 1].push_back(has ? fmt::format("{:.2g}", rmse / of_base->second.rmse().first) : "");
+      if (of_base > 0) table.rows[i + 1].push_back(has ? fmt::format("{:.2g}", rmse / of_base) : "");
     }
   }
   return table;

@@ -247,7 +247,8 @@ std::vector<StudyTable> study_tables(const Study& study, const std::vector<Resul
   std::vector<std::string> quantities = study.quantities;
   std::set<std::string> known;
   for (const ResultRow& row : rows) {
-    if (study.quantities.empty() && known.insert(row.quantity).second) quantities.push_back(row.quantity);
+    if (study.quantities.empty() && !row.quantity.starts_with("base_") && known.insert(row.quantity).second)
+      quantities.push_back(row.quantity);
   }
   const std::vector<Setting> settings = collect(study, rows);
   const auto first_word = [](const Setting& setting) {

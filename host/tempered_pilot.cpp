@@ -159,12 +159,13 @@ class Population {
 
 }  // namespace
 
-std::vector<int> Pilot::draw_levels(const StreamKey& key, int seeds) const {
+std::vector<int> Pilot::draw_levels(const StreamKey& key, int seeds, double end) const {
   const int levels = int(ladder.size());
   std::vector<int> level(seeds);
   for (int s = 0; s < seeds; ++s) {
     const Draw<double> draw{key, kPilotIterations, std::uint32_t(s), 0};
-    level[s] = std::min(levels - 1, int(draw.uniform(Purpose::seed_level) * levels));
+    const double at = draw.uniform(Purpose::seed_level) * (levels - 2 + 2 * end) - end;  // levels 1.. from 0
+    level[s] = at < 0 ? 0 : std::min(levels - 1, 1 + int(at));
   }
   return level;
 }

@@ -28,8 +28,8 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0;
 
-  /// Levels drawn uniformly, one for each seed.
-  std::vector<int> draw_levels(const StreamKey& key, int seeds) const;
+  /// Levels drawn uniformly, but the first and the last `end` times as often; one for each seed.
+  std::vector<int> draw_levels(const StreamKey& key, int seeds, double end) const;
   /// Where seeds begin, [row][chain]: chain c takes seed seed[c] at level[c].
   std::vector<double> positions(const std::vector<int>& level, const std::vector<int>& seed) const;
   /// Lambda(beta): every step of the ladder counts alike.

@@ -108,12 +108,12 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   auto engine = base.path_engine(context, units, per, options.covariance, chunk, options.control);
   std::vector<double> log_weight(levels), beta(n), step(n);
   // Level 0 is the base.
-  const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n);
-  for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
   // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
-  const double end = std::log(std::max(1.0, (levels - 2) / 6.0));
-  log_weight.front() += end;
-  log_weight.back() += end;
+  const double end = by_levels ? std::max(1.0, (levels - 2) / 6.0) : 1;
+  const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n, end);
+  for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
+  log_weight.front() += std::log(end);
+  log_weight.back() += std::log(end);
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
   // Continuous beta has one step size: that of the level where steps are shortest.
   const double shortest = *std::min_element(pilot.step_size.begin(), pilot.step_size.end());
@@ -140,8 +140,10 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   if (options.control == Control::logistic)
     start(controls(context.key, options.control, redrawn(context.key, *engine)));
   const double per_iteration = double(n) * options.num_leapfrog;
-  const auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
+  auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
+  if (options.iterations > 0) total = std::int64_t(double(options.iterations) / (1 - options.discard));
   out.discarded = std::int64_t(options.discard * double(total)) / chunk * chunk;
+  if (options.iterations > 0) total = out.discarded + options.iterations;
   SteppingStones stones(ladder, groups);
   EndpointEvidence ends(groups), half = ends;  // half: since the middle, once it is passed
   std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));

@@ -10,9 +10,10 @@ namespace lockstep {
 /// What every run of chains that travel between beta = 0 and 1 is told.
 struct PathRunOptions {
   int groups = 8, num_leapfrog = 5;
-  double gradients = 0;  // budget, discarded share included
-  double discard = 0.2;  // share of the iterations that is not recorded
-  double se = 0;         // stop when the standard error of log Z is below; 0: at the budget
+  double gradients = 0;         // budget, discarded share included
+  std::int64_t iterations = 0;  // instead, where above 0: of each chain, the discarded ones not counted
+  double discard = 0.2;         // share of the iterations that is not recorded
+  double se = 0;                // stop when the standard error of log Z is below; 0: at the budget
   bool covariance = false;
   bool draws = false;              // keep the states at the end of every launch
   CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
@@ -48,7 +49,8 @@ struct TemperedResult : PathRunResult {
   LogZ drift;           // second half less first half, of the former
 };
 
-/// Simulated tempering on the pilot's ladder with its weights (Tempering::levels), continuous tempering with
+/// Simulated tempering on the pilot's ladder with its weights, an eighth of the time at either end
+/// (Tempering::levels), continuous tempering with
 /// beta drawn from its conditional (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's
 /// seeds or, to see what they are worth, from draws of the base. log Z by EndpointEvidence, whose terms are
 /// bounded (with a control of plateaus it counts the draws at beta = 1 and 0), and by stepping stones over

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "targets/engine.hpp"
@@ -77,6 +78,7 @@ class EngineOf : public Engine {
     return out;
   }
   void set_state(std::span<const double> rows) override {
+    if (rows.size() != state().size()) throw std::invalid_argument("a state of other chains");
     each_state([&](auto& to, int total, int first, int count) {
       put_rows(to, total, first, count, rows);
       rows = rows.subspan(std::size_t(count) * chains_);

@@ -21,6 +21,7 @@ struct Case {
   double gradients;
   Settings target_settings = Settings::object(), sampler_settings = Settings::object();
   int chains = 0;  // by the budget
+  double se = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
 
@@ -33,6 +34,7 @@ nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
   r.sampler_settings = c.sampler_settings;
   r.gradients = c.gradients;
   r.chains = c.chains;
+  r.se = c.se;
   r.seed = seed;
   r.device = "cpu";
   r.threads = threads;
@@ -128,8 +130,14 @@ TEST(EvidenceBases, AdviHoldsOnOneModeAndWarnsOnMany) {
   const auto one = run({"", "gaussian", "auto", 5e5, {{"ratio", 10}}, {{"base", "advi"}}}, 1);
   EXPECT_LT(std::abs(one["log_z"]["estimate"].get<double>()), 4 * one["log_z"]["se"].get<double>());
   EXPECT_EQ(one["warnings"].size(), 0u) << one["warnings"];
-  const auto many = run({"", "boltzmann", "auto", 5e5, kUnits, {{"base", "advi"}}}, 1);
+  const auto many = run({"", "boltzmann", "auto", 2e6, kUnits, {{"base", "advi"}}}, 1);
   EXPECT_NE(many["warnings"].dump().find("local approximations"), std::string::npos) << many["warnings"];
+  // Reverse annealing from exact draws meets the other modes; a refit of the base does not.
+  const auto gates = many["failed_gates"].dump();
+  EXPECT_NE(gates.find("base"), std::string::npos) << gates;
+  EXPECT_NE(gates.find("estimators_disagree"), std::string::npos) << gates;
+  const auto refit = run({"", "boltzmann", "auto", 5e5, kUnits, {{"base", "advi"}, {"bootstrap", 1}}}, 1);
+  EXPECT_NE(refit["failed_gates"].dump().find("base"), std::string::npos) << refit["failed_gates"];
 }
 
 TEST(EvidenceBases, BootstrapMendsABadBase) {
@@ -157,6 +165,18 @@ TEST(EvidenceGates, ChainsThatAreTooShortFail) {
   EXPECT_EQ(s["verdict"], "fail");
   EXPECT_EQ(s["failed_gates"][0], "round_trips") << s["failed_gates"];
   EXPECT_FALSE(s["warnings"].empty());
+}
+
+// One pass has no chains that could go on: a first round says how large the second must be.
+TEST(EvidenceGates, AStandardErrorIsReachedWithoutTheWholeBudget) {
+  for (const char* method : {"ais", "bdmc", "smc"}) {
+    const auto s = run({"", "mixture20", method, 1e8, {}, {}, 0, 0.03}, 1);
+    EXPECT_LE(s["log_z"]["se"].get<double>(), 0.03) << method;
+    EXPECT_LT(s["cost"]["gradients"].get<double>(), 3e7) << method;
+    EXPECT_GT(s["iterations"].get<int>(), 0) << method;
+  }
+  const auto s = run({"", "mixture20", "ais", 3e5, {}, {}, 0, 1e-3}, 1);
+  EXPECT_NE(s["failed_gates"].dump().find("\"se\""), std::string::npos) << s["failed_gates"];
 }
 
 TEST(EvidenceInput, OneLineSaysWhatIsWrong) {

@@ -161,6 +161,26 @@ Pilot line(int n, double second_group_log_z) {
   return p;
 }
 
+TEST(Metric, TakesTheScaleWithinAMode) {
+  const auto wide = [] {
+    return GaussianBase::from_moments(Eigen::Vector2d::Zero(), Eigen::Vector2d(16, 1).asDiagonal(), 1, 0, "");
+  };
+  GaussianBase base = wide();
+  EXPECT_DOUBLE_EQ(base.metric[0], 4);
+  base.fit_metric({1, 1});                             // a scale of 1 on either axis
+  EXPECT_NEAR(base.metric[0], std::sqrt(2.0), 1e-12);  // 4^(1/4)
+  EXPECT_NEAR(base.metric[1], 1, 1e-12);
+  base = wide();
+  base.fit_metric({1 / 16.0, 1});  // that of the base: nothing changes
+  EXPECT_NEAR(base.metric[0], 4, 1e-12);
+  base = wide();
+  base.fit_metric({1, 1e12});  // one particle far out
+  EXPECT_NEAR(base.metric[1], std::pow(0.25 / 30, 0.75), 1e-12);
+  base = wide();
+  base.fit_metric({NAN, 0});
+  EXPECT_NEAR(base.metric[0], 4, 1e-12);
+}
+
 TEST(Bootstrap, TooFewParticlesRefitLess) {
   const Setting s(gaussian(2, 1));
   GaussianBase old = fit_base(s.context, config(s, {{"base_sd", 9}}), s.run);

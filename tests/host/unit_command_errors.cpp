@@ -130,6 +130,19 @@ TEST_F(CommandErrors, NoPlaceForResults) {
                    "Name another folder");
 }
 
+TEST_F(CommandErrors, OnePassHasNeitherIterationsNorCheckpoints) {
+  for (const char* method : {"ais", "bdmc", "smc"}) {
+    const std::vector<std::string> evidence = {"evidence", "--target", "gaussian", "--method", method};
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), evidence.begin(), evidence.end());
+      return more;
+    };
+    says_in_one_line(with({"--iterations", "10"}), "Give --gradients or --se");
+    says_in_one_line(with({"--out", "x", "--checkpoint", "5"}), "one pass");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
+  }
+}
+
 TEST_F(CommandErrors, NoGpu) {
   const std::string devices = run({"devices"}).out;
   if (devices.find("\ncuda  not built in") == std::string::npos &&

@@ -87,6 +87,13 @@ TEST(StudyTables, AllDataSetsTogetherBesideTheBase) {
   EXPECT_EQ(column(tables[0], 4)[3].substr(0, 4), "3.83");
 }
 
+TEST(StudyTables, OneReplicateHasNoErrorAndNothingNoColumn) {
+  Study study;
+  study.pooled = {"log_z", "mean"};
+  const auto tables = study_tables(study, {{"s1 st", 0, "log_z", 3, 0.1, 1, 100}}, {}, unlimited);
+  EXPECT_EQ(tables[0].rows, (Cells{{"setting", "gradients", "log_z RMSE"}, {"st", "100", "2"}}));
+}
+
 TEST(StudyTables, GroupsShareTheFirstWordAndTheRestComesTogether) {
   Study study;
   study.settings = {setting("b x"),    setting("lonely one"), setting("a x"),      setting("b y"),

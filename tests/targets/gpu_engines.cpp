@@ -42,14 +42,14 @@ Named named(std::string name, std::string target, ModelKind kind, int samples = 
   return n;
 }
 
-/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 and 5), and general ones.
+/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 to 5), and general ones.
 std::vector<Named> all_cases() {
   std::vector<Named> cases;
   for (const char* target : {"gaussian", "mixture20", "two_modes", "banana", "flower"}) {
     const std::string t = target;
     cases.push_back(named(t + "_plain", t, ModelKind::plain));
     cases.push_back(named(t + "_path", t, ModelKind::path));
-    for (int n : {2, 3, 5})
+    for (int n : {2, 3, 4, 5})
       cases.push_back(named(t + "_pe" + std::to_string(n), t, ModelKind::pseudo_extended, n));
   }
   Named fixed = named("mixture20_fixed_beta", "mixture20", ModelKind::pseudo_extended, 2);
@@ -163,6 +163,57 @@ TEST_P(GpuCases, SanitizeRuns) {
       for (double x : r.position) ASSERT_TRUE(std::isfinite(x));
       for (int i = 0; i < c.chains; ++i) EXPECT_EQ(r.moments[i], 2);  // iterations recorded
     }
+}
+
+// Parallel tempering: transitions and even-odd swaps in one launch; every level is held by one chain of its
+// unit.
+TEST_F(GpuEngines, SwapsAgreeWithTheCpu) {
+  const auto target = make_target("two_modes");
+  const int levels = 5, units = 14, n = levels * units;
+  EngineSpec spec;
+  spec.model.kind = ModelKind::path;
+  spec.precision = Precision::full;
+  spec.trace = 6;
+  for (int c = 0; c < n; ++c) {
+    spec.unit.push_back(std::uint32_t(c / levels));
+    spec.chain.push_back(std::uint32_t(c % levels));
+  }
+  const auto run = [&](bool cuda) {
+    const auto engine = engines(*target, cuda)(spec);
+    const int d = engine->dim();
+    const ParameterLayout layout = engine->layout();
+    const auto put = [&](int row, double v) { engine->set_parameters(row, std::vector<double>(n, v)); };
+    for (int i = 0; i < d; ++i) {
+      put(layout.scale() + i, 1);
+      put(layout.base_inv_sd() + i, i == 0 ? 0.25 : 1);
+    }
+    const auto ladder = engine->set_ladder({0, 0.1, 0.3, 0.6, 1}, std::vector<double>(levels, 0.0),
+                                           std::vector<double>(levels, 0.4));
+    std::vector<double> beta(n), x(std::size_t(d) * n);
+    for (int c = 0; c < n; ++c) {
+      beta[c] = ladder[c % levels];
+      for (int i = 0; i < d; ++i) x[std::size_t(i) * n + c] = 2 * std::sin(1.7 * c + i);
+    }
+    engine->set_parameters(ParameterLayout::beta, beta);
+    put(ParameterLayout::step_size, 0.4);
+    engine->set_position(x);
+    engine->initialize();
+    LaunchSpec launch;
+    launch.num_leapfrog = 2;
+    launch.tempering = Tempering::swap;
+    launch.end = 6;
+    engine->advance(launch);
+    const auto held = engine->beta();
+    for (int u = 0; u < units; ++u) {
+      std::vector<double> of_unit(held.begin() + u * levels, held.begin() + (u + 1) * levels);
+      std::sort(of_unit.begin(), of_unit.end());
+      EXPECT_EQ(of_unit, ladder);
+    }
+    return std::pair{engine->position(), held};
+  };
+  const auto gpu = run(true), cpu = run(false);
+  EXPECT_EQ(gpu.second, cpu.second);
+  expect_close(gpu.first, cpu.first, 1e-8, "position");
 }
 
 // In mixed precision trajectories part from the CPU's; the distribution must not. The same streams make the
