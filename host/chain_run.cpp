@@ -148,10 +148,10 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     if (t < end && plan.due(result.interrupted)) {
       state = engine->state();
       result.sampling_seconds = seconds_before + seconds_since(clock);
-      Checkpoint now;
-      start_fields(now);
-      now("recording", recording);
-      now.write(plan.file, plan.identity);
+      plan.save([&](Checkpoint& c) {
+        start_fields(c);
+        c("recording", recording);
+      });
     }
     if (result.interrupted) break;
   }

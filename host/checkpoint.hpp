@@ -84,6 +84,18 @@ struct CheckpointPlan {
 
   /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again.
   bool due(bool interrupted);
+  /// What `fields(Checkpoint&)` lists, into the file and out of it.
+  template <class Fields>
+  void save(Fields&& fields) const {
+    Checkpoint now;
+    fields(now);
+    now.write(file, identity);
+  }
+  template <class Fields>
+  void load(Fields&& fields) const {
+    Checkpoint saved(file, identity);
+    fields(saved);
+  }
 };
 
 /// The plan of a run with --out. Throws UserError where the folder holds another run's checkpoint. With

@@ -54,18 +54,16 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     const Pilot trial = run_pilot(context, base, small);
     spent += trial.gradients;
     each = trial.gradients / small.particles;  // trajectories are as long for any number of them
-    p.particles = particles(run.se > 0 ? std::min(1e6, c.gradients - spent) : c.gradients - spent);
+    p.particles = particles(first_round(c.gradients - spent, run.se));
   }
   auto clock = Clock::now();
   Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
-  // Where a standard error is asked for, a first round says how many particles it takes.
-  while (c.method == "smc" && run.se > 0 && !(f.log_z.se <= run.se) &&
-         c.gradients - spent > 1.5 * pilot.gradients) {
-    const double ratio = f.log_z.se / run.se;
-    p.particles =
-        particles(std::min(c.gradients - spent, pilot.gradients * std::max(1.5, 1.2 * ratio * ratio)));
+  while (c.method == "smc") {
+    const double budget = next_round(pilot.gradients, c.gradients - spent, f.log_z, run.se);
+    if (budget == 0) break;
+    p.particles = particles(budget);
     clock = Clock::now();
     pilot = run_pilot(context, base, p);
     spent += pilot.gradients;

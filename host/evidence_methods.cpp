@@ -78,8 +78,8 @@ AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int g
 
 LogZ shifted(const GaussianBase& base, const LogZ& z) { return {z.estimate + base.log_zeta, z.se}; }
 
-/// The reverse runs that belong to `forward`, and the bounds from both.
-void add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
+/// The reverse runs that belong to `forward`, the bounds from both, and Bennett's ratio between them.
+LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
                  const AnnealingResult& forward) {
   o.reverse = true;
   const AnnealingResult back = anneal(context, base, o);
@@ -88,8 +88,8 @@ void add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
   f.seconds += back.seconds;
   f.lower = shifted(base, b.lower);
   f.upper = shifted(base, b.upper);
-  f.diagnostics["bennett"] =
-      as_json(shifted(base, {b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)}));
+  const LogZ bennett = shifted(base, {b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)});
+  f.diagnostics["bennett"] = as_json(bennett);
   f.diagnostics["forward"] = as_json(shifted(base, b.forward));
   f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
   f.diagnostics["reverse_ess"] = b.reverse_ess;
@@ -101,6 +101,7 @@ void add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
     f.warnings.push_back(fmt::format(
         "annealing forward and back are {:.0f} standard errors apart: look at the bounds, or anneal longer",
         apart));
+  return bennett;
 }
 
 /// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
@@ -112,11 +113,9 @@ void check_both_ways(Found& f, const RunContext& context, const GaussianBase& ba
   const AnnealingResult forward = anneal(own, base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;
-  add_reverse(f, own, base, o, forward);
-  const Json& bennett = f.diagnostics["bennett"];
-  const double distance = std::abs(bennett.value("estimate", NAN) - f.log_z.estimate);
-  if (!(distance <= 3 * std::hypot(bennett.value("se", NAN), f.log_z.se)))
-    f.failed.push_back("estimators_disagree");
+  const LogZ bennett = add_reverse(f, own, base, o, forward);
+  const double distance = std::abs(bennett.estimate - f.log_z.estimate);
+  if (!(distance <= 3 * std::hypot(bennett.se, f.log_z.se))) f.failed.push_back("estimators_disagree");
 }
 
 Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
@@ -236,27 +235,32 @@ Found anneal_once(const RunContext& context, const GaussianBase& base, const Pil
   f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
   if (!both) return f;
-  add_reverse(f, context, base, o, forward);
-  const Json bennett = f.diagnostics["bennett"];
-  f.log_z = {bennett["estimate"], bennett["se"]};
+  f.log_z = add_reverse(f, context, base, o, forward);
   return f;
 }
 
 /// Where a standard error is asked for, a first round says how many runs it takes.
 Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                const EvidenceConfig& c, double gradients, double se, bool covariance) {
-  double budget = se > 0 ? std::min(gradients, 1e6) : gradients, spent = 0;
+  double budget = first_round(gradients, se), spent = 0;
   for (;;) {
     Found f = anneal_once(context, base, pilot, c, budget, covariance);
     f.gradients += spent;
-    const double left = gradients - f.gradients, ratio = f.log_z.se / se;
-    if (!(se > 0) || ratio <= 1 || left < 1.5 * budget) return f;
     spent = f.gradients;
-    budget = std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
+    budget = next_round(budget, gradients - spent, f.log_z, se);
+    if (budget == 0) return f;
   }
 }
 
 }  // namespace
+
+double first_round(double gradients, double se) { return se > 0 ? std::min(gradients, 1e6) : gradients; }
+
+double next_round(double budget, double left, const LogZ& found, double se) {
+  const double ratio = found.se / se;
+  if (!(se > 0) || ratio <= 1 || left < 1.5 * budget) return 0;
+  return std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
+}
 
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                  const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {

@@ -25,6 +25,11 @@ struct Found {
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                  const EvidenceConfig& config, double gradients, const RunOptions& run, bool covariance);
 
+/// Budgets of a one-pass method that is to reach the standard error `se` (0: none, all at once). The first
+/// round says how large the next must be; 0 where there is none, for it is reached or too little is left.
+double first_round(double gradients, double se);
+double next_round(double budget, double left, const LogZ& found, double se);
+
 /// The pseudo-extended chain of `sample`, with all it takes counted in the budget.
 Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& config, const RunOptions& run,
                           bool covariance);

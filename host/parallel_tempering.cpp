@@ -107,12 +107,9 @@ class Copies {
     archive("short_steps", launch_.short_steps);
     archive("state", state_);
   }
-  void save(Checkpoint& to) {
-    state_ = engine_->state();
-    to("copies", *this);
-  }
-  void load(Checkpoint& from) {
-    from("copies", *this);
+  /// Before fields() are saved, and after they were loaded.
+  void hold() { state_ = engine_->state(); }
+  void restore() {
     engine_->set_ladder(ladder_, std::vector<double>(levels_, 0.0), step_size_);
     engine_->set_state(state_);
   }
@@ -160,11 +157,10 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   Copies copies(context, base, pilot, o);
   const int levels = int(o.ladder.size()), n = copies.chains(), per = o.copies / o.groups,
             chunk = copies.chunk();
-  auto total = std::max<std::int64_t>(64, std::int64_t(o.gradients / (double(n) * o.num_leapfrog)));
-  if (o.iterations > 0) total = std::int64_t(double(o.iterations) / (1 - o.discard));
+  const RunLength length(o, double(n) * o.num_leapfrog, 64, 1);
+  const std::int64_t total = length.total;
   ParallelTemperingResult out;
-  out.discarded = std::int64_t(o.discard * double(total));
-  if (o.iterations > 0) total = out.discarded + o.iterations;
+  out.discarded = length.discarded;
 
   CheckpointPlan plan = o.checkpoint;
   std::int64_t t = plan.resume ? out.discarded : 0;  // none is saved while the ladder adapts
@@ -197,15 +193,15 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   const auto fields = [&](Checkpoint& c) {
     c("iteration", t);
     c("check", check);
+    c("copies", copies);
     c("delta", delta);
     c("sums", sums);
     c("draws", out.draws);
     c("seconds", out.seconds);
   };
   if (plan.resume) {
-    Checkpoint saved(plan.file, plan.identity);
-    fields(saved);
-    copies.load(saved);
+    plan.load(fields);
+    copies.restore();
     seconds_before = out.seconds;
   }
   while (t < total) {
@@ -222,10 +218,8 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
     out.interrupted = t < total && interrupted();
     if (t < total && plan.due(out.interrupted)) {
       out.seconds = seconds_before + seconds_since(clock);
-      Checkpoint now;
-      fields(now);
-      copies.save(now);
-      now.write(plan.file, plan.identity);
+      copies.hold();
+      plan.save(fields);
     }
     if (out.interrupted) break;
     if (o.se > 0 && t >= check) {

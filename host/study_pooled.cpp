@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace lockstep {
 namespace {
@@ -71,12 +72,12 @@ StudyTable pooled_table(const Study& study, const std::vector<ResultRow>& rows) 
   Line base{"the base alone", {}};
   std::vector<Line> lines;
   double starts = 0;
-  std::map<std::pair<std::string, int>, bool> counted;
+  std::set<std::pair<std::string, int>> counted;
   for (const ResultRow& row : rows) {
     const std::string name = without_first_word(row.label);
     auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.name == name; });
     if (line == lines.end()) line = lines.insert(lines.end(), {name, {}});
-    if (counted.try_emplace({row.label, row.replicate}, true).second) {
+    if (counted.emplace(row.label, row.replicate).second) {
       line->gradients += row.gradients;
       ++line->replicates;
     }

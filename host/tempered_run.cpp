@@ -54,6 +54,13 @@ bool needs_short_steps(const std::vector<double>& stats, double transitions) {
   return stats[stat_divergences] > 1e-6 * transitions;
 }
 
+RunLength::RunLength(const PathRunOptions& o, double per_iteration, std::int64_t least, std::int64_t chunk)
+    : total(o.iterations > 0 ? std::int64_t(double(o.iterations) / (1 - o.discard))
+                             : std::max(least, std::int64_t(o.gradients / per_iteration))),
+      discarded(std::int64_t(o.discard * double(total)) / chunk * chunk) {
+  if (o.iterations > 0) total = discarded + o.iterations;
+}
+
 void PathRunResult::report(const std::vector<double>& stats, int chains, double initial_gradients) {
   acceptance = stats[stat_acceptance] / (double(chains) * double(iterations));
   divergences = stats[stat_divergences];
@@ -140,10 +147,9 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   if (options.control == Control::logistic)
     start(controls(context.key, options.control, redrawn(context.key, *engine)));
   const double per_iteration = double(n) * options.num_leapfrog;
-  auto total = std::max<std::int64_t>(2 * chunk, std::int64_t(options.gradients / per_iteration));
-  if (options.iterations > 0) total = std::int64_t(double(options.iterations) / (1 - options.discard));
-  out.discarded = std::int64_t(options.discard * double(total)) / chunk * chunk;
-  if (options.iterations > 0) total = out.discarded + options.iterations;
+  const RunLength length(options, per_iteration, 2 * chunk, chunk);
+  const std::int64_t total = length.total;
+  out.discarded = length.discarded;
   SteppingStones stones(ladder, groups);
   EndpointEvidence ends(groups), half = ends;  // half: since the middle, once it is passed
   std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
@@ -174,8 +180,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     c("seconds", out.seconds);
   };
   if (plan.resume) {
-    Checkpoint saved(plan.file, plan.identity);
-    fields(saved);
+    plan.load(fields);
     engine->set_state(state);
     seconds_before = out.seconds;
   }
@@ -217,9 +222,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     if (t < total && plan.due(out.interrupted)) {
       state = engine->state();
       out.seconds = seconds_before + seconds_since(clock);
-      Checkpoint now;
-      fields(now);
-      now.write(plan.file, plan.identity);
+      plan.save(fields);
     }
     if (out.interrupted) break;
     if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0 &&

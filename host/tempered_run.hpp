@@ -19,6 +19,13 @@ struct PathRunOptions {
   CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
 };
 
+/// How many iterations each chain makes, and how many of them it discards: a multiple of `chunk`.
+struct RunLength {
+  std::int64_t total, discarded;
+  /// From the options, where an iteration of all chains costs so many gradients; `least` for small budgets.
+  RunLength(const PathRunOptions& options, double per_iteration, std::int64_t least, std::int64_t chunk);
+};
+
 /// Weighted moments of a run at beta = 1, with standard errors over groups.
 struct WeightedMoments {
   std::vector<double> mean, mean_se, second, second_se, covariance, quantity, quantity_se;
