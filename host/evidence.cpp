@@ -11,6 +11,7 @@
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
 #include "host/files.hpp"
+#include "host/parallel_tempering.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/summary.hpp"
@@ -138,7 +139,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   size.chains = std::max(c.chains, c.particles);
   size.particles = c.scout_particles;
   size.covariance = covariance;
-  const double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
+  double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
+  if (c.method == "pt" || c.method == "ti") bytes += 3 * 8 * kMostLadderSamples;
   check_memory(bytes, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);

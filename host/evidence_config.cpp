@@ -59,16 +59,24 @@ std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const cha
   return values;
 }
 
-/// A name, or a list of inverse temperatures.
+/// A name, or a list of inverse temperatures, perhaps with a list of weights.
 void read_schedule(EvidenceConfig& c, SettingsReader& s, const RunOptions& run) {
   const auto found = run.sampler_settings.find("schedule");
+  const bool simulated = c.method == "st";
   if (found == run.sampler_settings.end() || !found->is_array()) {
-    c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+    std::vector<std::string> names = {"barrier", "linear", "sigmoid", "quadratic"};
+    if (simulated) names.push_back("pilot");
+    c.schedule = s.one_of("schedule", simulated && !s.has("levels") ? "pilot" : "barrier", names);
+    if (simulated && s.has("weights")) s.refuse("weights", "they go with a schedule that is a list");
+    if (c.schedule == "pilot" && s.has("levels")) s.refuse("levels", "the pilot's ladder has its own");
     return;
   }
   c.schedule = "given";
   c.given_ladder = s.get<std::vector<double>>("schedule", {});
   check_ladder(c.given_ladder);
+  if (simulated) c.weights = s.get<std::vector<double>>("weights", {});
+  if (!c.weights.empty() && c.weights.size() != c.given_ladder.size())
+    s.refuse("weights", fmt::format("{} numbers, as many as the schedule has", c.given_ladder.size()));
   for (const char* key : {"temperatures", "levels"})
     if (run.sampler_settings.contains(key)) s.refuse(key, "left out, for the schedule is a list");
 }
@@ -95,10 +103,11 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
 }
 
 /// Of parallel tempering: twice the barrier is best for round trips (Syed et al. 2022); the trapezoid rule
-/// wants more.
+/// wants more, and simulated tempering takes a step at most at a time.
 int default_steps(const std::string& method, double barrier) {
-  return method == "ti" ? std::clamp(int(std::lround(12 * barrier)), 32, 512)
-                        : std::clamp(int(std::lround(2 * barrier)) + 1, 7, 128);
+  return method == "ti"   ? std::clamp(int(std::lround(12 * barrier)), 32, 512)
+         : method == "st" ? std::clamp(int(std::lround(7 * barrier)), 7, 400)
+                          : std::clamp(int(std::lround(2 * barrier)) + 1, 7, 128);
 }
 
 }  // namespace
@@ -110,14 +119,28 @@ const std::vector<SamplerInfo>& method_registry() {
       "(default barrier)";
   const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
                            {"schedule", schedules}};
-  const Lines chains = {{"discard", "share of the iterations that is not recorded (default 0.2)"},
+  const Lines chains = {{"discard",
+                         "share of the iterations that is not recorded (default 0.2; of long runs less: no "
+                         "more iterations than at 1e7 gradients)"},
                         {"seeds",
                          "where chains begin: pilot (its states at all levels) or base (a fresh draw of the "
                          "base at beta = 0; short chains are then biased) (default pilot)"}};
   const Lines copies = {{"copies", "independent copies of the ladder (default by the budget)"},
                         {"levels", "chains of a copy (default by the barrier)"},
                         {"schedule", schedules},
-                        {"discard", "share of the iterations in which the ladder adapts (default 0.33)"}};
+                        {"discard",
+                         "share of the iterations in which the ladder adapts (default 0.33; of long runs "
+                         "less, as for the others)"}};
+  Lines simulated = chains;
+  simulated.push_back(
+      {"schedule",
+       "pilot (the levels that it chose), barrier, linear, sigmoid, quadratic, or a list from 0 to 1 "
+       "(default pilot)"});
+  simulated.push_back({"levels", "of a named schedule (default by the barrier)"});
+  simulated.push_back(
+      {"weights",
+       "log weights v_k of a schedule that is a list (default the pilot's, which make all levels "
+       "but the ends equally likely)"});
   Lines extended;
   for (const auto& s : sampler_registry())
     if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());
@@ -126,10 +149,10 @@ const std::vector<SamplerInfo>& method_registry() {
        "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
        "integrated out; stepping stones check it",
        with(chains), "docs/decisions/0007-evidence.md"},
-      {"st", "simulated tempering with the pilot's weights",
+      {"st", "simulated tempering with the pilot's weights or with given ones",
        "p(x, k) ~ exp(v_k) gamma_{beta_k}(x); log Z = log zeta + v_0 - v_K + log of the ratio of the sums of "
        "p(K | x) and p(0 | x)",
-       with(chains), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
+       with(simulated), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
       {"ct-gibbs", "continuous tempering, beta drawn from its conditional",
        "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(chains),
        "Graham & Storkey (2017), section 4"},
@@ -219,10 +242,10 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
-  if (anneals || copies) read_schedule(c, s, run);
+  if (anneals || copies || c.method == "st") read_schedule(c, s, run);
   if (anneals) c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
-  if (copies) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
-  if (!anneals && c.method != "smc") c.discard = s.in_range("discard", copies ? 0.33 : 0.2, 0, 0.9);
+  if (copies || (c.method == "st" && c.schedule != "pilot"))
+    c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
   if (!anneals && !copies && c.method != "smc")
     c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
@@ -232,6 +255,12 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
   const double growth = std::sqrt(std::max(1.0, planned / 1e7));
   c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * growth);
+  if (c.runs_on()) {
+    // What settles takes so many iterations, however many follow.
+    const double longer = c.gradients / 1e7 / (copies ? growth : c.chains / 256.0);
+    const double share = (copies ? 0.33 : 0.2) / (c.iterations > 0 ? 1 : std::max(1.0, longer));
+    c.discard = s.in_range("discard", share, 0, 0.9);
+  }
   if (copies) {
     if (run.chains > 0)
       throw UserError(
@@ -245,6 +274,9 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
             : copies                       ? c.groups * int(8 * growth)
             : anneals || c.method == "smc" ? c.groups
                                            : c.chains;
+  // What is held at a time, as far as it can be said before the pilot.
+  if (copies) c.chains = c.seeds * (1 + (c.steps > 0 ? c.steps : default_steps(c.method, kTypicalBarrier)));
+  if (anneals) c.chains = whole_groups(planned / (double(c.steps) * c.num_leapfrog));
   if (!copies && c.runs_on()) run.chains = c.chains;  // for run.toml
   s.finish();
   c.effective = s.effective();

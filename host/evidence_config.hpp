@@ -21,9 +21,12 @@ struct EvidenceConfig {
   int num_leapfrog = 5, pilot_leapfrog = 5;
   double target_acceptance = 0.9, rate = 0.25, pilot_share = 0.2, discard = 0.2;
   int steps = 0;  // of the ladder of annealing and of parallel tempering; 0: by the barrier
-  std::string schedule = "barrier";
+  std::string schedule = "barrier";  // "pilot": the ladder is the pilot's own
   std::vector<double> given_ladder;  // of schedule "given"
-  /// The ladder of annealing, or where that of parallel tempering begins.
+  std::vector<double> weights;       // log weights of its levels; empty: from the pilot
+  /// Whether simulated tempering is to leave the pilot's ladder.
+  bool own_ladder() const { return method == "st" && schedule != "pilot"; }
+  /// The ladder of annealing or of simulated tempering, or where that of parallel tempering begins.
   std::vector<double> ladder(const CommunicationBarrier& barrier) const;
   // How much, over everything.
   double gradients = 1e8;

@@ -37,6 +37,7 @@ PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOpti
           .iterations = c.iterations,
           .discard = c.discard,
           .se = run.se,
+          .least = 0.8 * std::min(c.gradients, 1e7),
           .covariance = covariance,
           .draws = run.draws,
           .checkpoint = c.checkpoint};
@@ -134,7 +135,9 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
                                        : Control::none;
   o.chains = c.chains;
   o.start_at_base = c.start_at_base;
-  const TemperedResult r = run_tempered(context, base, pilot, o);
+  o.log_weight = c.weights;
+  const TemperedResult r =
+      run_tempered(context, base, c.own_ladder() ? pilot.on_ladder(c.ladder(pilot.barriers())) : pilot, o);
   Found f;
   f.chains = c.chains;
   // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long

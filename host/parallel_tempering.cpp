@@ -12,8 +12,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double kMostSamples = 8e6;  // kept of Delta, in doubles
-
 /// The copies' chains on one engine: chain u * levels + k of copy u begins at level k.
 class Copies {
  public:
@@ -28,19 +26,14 @@ class Copies {
     std::iota(units.begin(), units.end(), 0u);
     chunk_ = std::clamp(int(4.0e6 / chains_), 1, 32);  // a trace of at most 64 MiB
     engine_ = base.path_engine(context, units, levels_, o.covariance, chunk_);
-    std::vector<int> nearest(levels_), level(chains_), seed(chains_), held(chains_);
+    std::vector<int> seed(chains_), held(chains_);
     set_ladder(o.ladder);
-    for (int k = 0; k < levels_; ++k) {
-      const auto above = std::lower_bound(pilot.ladder.begin(), pilot.ladder.end(), ladder_[k]);
-      nearest[k] = std::min(int(above - pilot.ladder.begin()), int(pilot.ladder.size()) - 1);
-    }
     for (int c = 0; c < chains_; ++c) {
       held[c] = c % levels_;
-      level[c] = nearest[held[c]];
       seed[c] = c / levels_;
     }
     place(held);
-    engine_->set_position(pilot.positions(level, seed));
+    engine_->set_position(pilot.on_ladder(o.ladder).positions(held, seed));
     engine_->initialize();
     launch_.key = context.key;
     launch_.num_leapfrog = o.num_leapfrog;
@@ -176,7 +169,7 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   }
 
   const auto stride =
-      std::max<std::int64_t>(1, std::int64_t(std::ceil(double(total - t) * n / kMostSamples)));
+      std::max<std::int64_t>(1, std::int64_t(std::ceil(double(total - t) * n / kMostLadderSamples)));
   std::vector<std::vector<double>> delta(std::size_t(o.groups) * levels);
   const auto samples = [&] {
     LadderSamples s;
@@ -222,7 +215,7 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
       plan.save(fields);
     }
     if (out.interrupted) break;
-    if (o.se > 0 && t >= check) {
+    if (o.se > 0 && t >= check && double(t) * n * o.num_leapfrog >= o.least) {
       if (bridge_stepping_stones(samples(), 0).se() < 0.7 * o.se) break;
       check = t + t / 4;
     }

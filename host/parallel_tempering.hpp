@@ -5,6 +5,8 @@
 
 namespace lockstep {
 
+inline constexpr double kMostLadderSamples = 8e6;  // kept of Delta, in doubles
+
 /// The ladder adapts in the discarded iterations.
 struct ParallelTemperingOptions : PathRunOptions {
   int copies = 64;             // a multiple of groups

@@ -26,6 +26,7 @@ Json summary_head(const RunOptions& run, const TargetInstance& target, const Run
   s["warnings"] = Json::array();
   s["target"] = {{"name", run.target}, {"dim", target.dim()}, {"settings", run.target_settings}};
   if (!run.data.empty()) s["target"]["data"] = run.data.string();
+  for (const auto& [name, value] : target.facts()) s["target"]["facts"][name] = value;
   s["sampler"] = Json::object();
   s["seed"] = run.seed;
   s["device"] = device_name(context);

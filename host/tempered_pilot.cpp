@@ -184,11 +184,33 @@ CommunicationBarrier Pilot::barriers() const {
   return {ladder, std::vector<double>(steps, barrier / steps)};
 }
 
-double Pilot::step_size_at(double beta, const CommunicationBarrier& barrier) const {
+std::pair<int, double> Pilot::place(double beta, const CommunicationBarrier& barrier) const {
   const int levels = int(step_size.size());
   const double at = barrier.cumulative(beta) / barrier.global() * (levels - 1);
   const int low = std::min(int(at), levels - 2);
-  return step_size[low] * std::pow(step_size[low + 1] / step_size[low], at - low);
+  return {low, at - low};
+}
+
+double Pilot::step_size_at(double beta, const CommunicationBarrier& barrier) const {
+  const auto [low, part] = place(beta, barrier);
+  return step_size[low] * std::pow(step_size[low + 1] / step_size[low], part);
+}
+
+Pilot Pilot::on_ladder(std::vector<double> other) const {
+  Pilot out = *this;
+  out.states.clear();
+  out.step_size.clear();
+  out.log_z.clear();
+  const auto barrier = barriers();
+  for (double beta : other) {
+    const auto [low, part] = place(beta, barrier);
+    out.log_z.push_back((1 - part) * log_z[low] + part * log_z[low + 1]);
+    out.step_size.push_back(step_size_at(beta, barrier));
+    const auto above = std::lower_bound(ladder.begin(), ladder.end(), beta) - ladder.begin();
+    out.states.push_back(states[std::min(std::size_t(above), states.size() - 1)]);
+  }
+  out.ladder = std::move(other);
+  return out;
 }
 
 Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {

@@ -32,10 +32,16 @@ struct Pilot {
   std::vector<int> draw_levels(const StreamKey& key, int seeds, double end) const;
   /// Where seeds begin, [row][chain]: chain c takes seed seed[c] at level[c].
   std::vector<double> positions(const std::vector<int>& level, const std::vector<int>& seed) const;
+  /// The same on another ladder: states of the next level above, log Z and step sizes in between.
+  Pilot on_ladder(std::vector<double> other) const;
   /// Lambda(beta): every step of the ladder counts alike.
   CommunicationBarrier barriers() const;
   /// Step size at any beta, from the levels' by interpolation in the barrier.
   double step_size_at(double beta, const CommunicationBarrier& barrier) const;
+
+ private:
+  /// The level below beta, and how far beta is from it to the next, in the barrier.
+  std::pair<int, double> place(double beta, const CommunicationBarrier& barrier) const;
 };
 
 /// Sequential Monte Carlo from the base to the target, in independent groups of particles on one common

@@ -13,6 +13,7 @@
 namespace lockstep {
 namespace {
 
+constexpr double kLeastRoundTrips = 5;              // of each chain, before its standard errors stop a run
 constexpr std::uint32_t kBaseStarts = 0x5FFFFFFFu;  // an iteration number of its own, below the pilot's
 
 /// Control coordinates u at which beta takes these values, one for each chain.
@@ -116,9 +117,10 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   std::vector<double> log_weight(levels), beta(n), step(n);
   // Level 0 is the base.
   // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
-  const double end = by_levels ? std::max(1.0, (levels - 2) / 6.0) : 1;
+  const bool given = !options.log_weight.empty();
+  const double end = by_levels && !given ? std::max(1.0, (levels - 2) / 6.0) : 1;
   const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n, end);
-  for (int k = 0; k < levels; ++k) log_weight[k] = -pilot.log_z[k];
+  for (int k = 0; k < levels; ++k) log_weight[k] = given ? options.log_weight[k] : -pilot.log_z[k];
   log_weight.front() += std::log(end);
   log_weight.back() += std::log(end);
   const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
@@ -160,7 +162,11 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
   launch.tempering = options.tempering;
-  const std::int64_t middle = out.discarded + (total - out.discarded) / 2;
+  // The halves that drift is judged by: of the whole run, or, where it may stop before, of what there is,
+  // with a middle that moves up whenever as much again has been recorded.
+  int halvings = 1;
+  const auto after = [&](int halvings) { return out.discarded + ((total - out.discarded) >> halvings); };
+  while (options.se > 0 && halvings < 6 && after(halvings + 1) >= out.discarded + chunk) ++halvings;
   Jackknife first_half{NAN, {}};
   std::int64_t t = 0;
   CheckpointPlan plan = options.checkpoint;
@@ -168,6 +174,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   double seconds_before = 0;
   const auto fields = [&](Checkpoint& c) {
     c("iteration", t);
+    c("halvings", halvings);
     c("state", state);
     c("short_steps", launch.short_steps);
     c("stats", stats);
@@ -185,8 +192,10 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     seconds_before = out.seconds;
   }
   while (t < total) {
-    const std::int64_t boundary = t < out.discarded ? out.discarded : t < middle ? middle : total;
-    const std::int64_t next = std::min({t + chunk, boundary, total});
+    const std::int64_t boundary = t < out.discarded     ? out.discarded
+                                  : t < after(halvings) ? after(halvings)
+                                                        : after(halvings - 1);
+    const std::int64_t next = std::min(t + chunk, boundary);
     launch.begin = std::uint32_t(t);
     launch.end = std::uint32_t(next);
     launch.record = t >= out.discarded;
@@ -213,8 +222,9 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     }
     t = next;
     if (t == out.discarded) launch.short_steps = needs_short_steps(stats, double(n) * double(t));
-    if (t == middle) {
-      first_half = value(half);
+    if (t == after(halvings - 1) && t < total) --halvings;
+    if (t == after(halvings)) {
+      first_half = value(ends);
       half = EndpointEvidence(groups);
     }
     context.progress("sampling", double(t) / double(total));
@@ -225,12 +235,13 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
       plan.save(fields);
     }
     if (out.interrupted) break;
-    if (options.se > 0 && t > middle && (t - middle) % (8 * chunk) == 0 &&
+    if (options.se > 0 && t > after(halvings) && (t - after(halvings)) % (8 * chunk) == 0 &&
+        double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
         value(ends).value().se < 0.9 * options.se)
       break;
   }
   out.iterations = t;
-  out.drift = t > middle ? split_half_drift(first_half, value(half)) : LogZ{NAN, NAN};
+  out.drift = t > after(halvings) ? split_half_drift(first_half, value(half)) : LogZ{NAN, NAN};
   out.ends = value(ends).value();
   out.stepping = stones.value(base.log_zeta).value();
   out.moments = weighted_moments(engine->moment_layout(), sums);

@@ -14,6 +14,7 @@ struct PathRunOptions {
   std::int64_t iterations = 0;  // instead, where above 0: of each chain, the discarded ones not counted
   double discard = 0.2;         // share of the iterations that is not recorded
   double se = 0;                // stop when the standard error of log Z is below; 0: at the budget
+  double least = 0;             // gradients before that: errors of short runs are not to be relied on
   bool covariance = false;
   bool draws = false;              // keep the states at the end of every launch
   CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
@@ -48,6 +49,7 @@ struct TemperedOptions : PathRunOptions {
   Tempering tempering = Tempering::levels;
   Control control = Control::none;  // of joint tempering
   int chains = 1024;
+  std::vector<double> log_weight = {};  // v_k of the levels; empty: the pilot's
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
 };
 
@@ -56,13 +58,13 @@ struct TemperedResult : PathRunResult {
   LogZ drift;           // second half less first half, of the former
 };
 
-/// Simulated tempering on the pilot's ladder with its weights, an eighth of the time at either end
-/// (Tempering::levels), continuous tempering with
-/// beta drawn from its conditional (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's
-/// seeds or, to see what they are worth, from draws of the base. log Z by EndpointEvidence, whose terms are
-/// bounded (with a control of plateaus it counts the draws at beta = 1 and 0), and by stepping stones over
-/// the ladder, which are right whatever the marginal of beta, also while it settles. Standard errors by the
-/// jackknife over groups, whose pilots and chains are independent of each other.
+/// Simulated tempering on the pilot's ladder (Tempering::levels), with given weights or with the pilot's,
+/// which spend an eighth of the time at either end; continuous tempering with beta drawn from its conditional
+/// (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's seeds or, to see what they are
+/// worth, from draws of the base. log Z by EndpointEvidence, whose terms are bounded (with a control of
+/// plateaus it counts the draws at beta = 1 and 0), and by stepping stones over the ladder, which are right
+/// whatever the marginal of beta, also while it settles. Standard errors by the jackknife over groups, whose
+/// pilots and chains are independent of each other.
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 

@@ -97,8 +97,10 @@ BoltzmannMachine read_machine(TargetInput& in) {
   return machine;
 }
 
+using Facts = std::vector<std::pair<std::string, double>>;
+
 /// Q with Q Q' = W + D, for the D that the settings ask for.
-Matrix read_factor(TargetInput& in, const Matrix& w) {
+Matrix read_factor(TargetInput& in, const Matrix& w, Facts& facts) {
   const bool given = in.has("D") || in.has("D_sdp");
   const std::string diagonal = in.choice("diagonal", given ? "given" : "sdp", {"sdp", "trivial", "given"});
   Vector d;
@@ -109,7 +111,12 @@ Matrix read_factor(TargetInput& in, const Matrix& w) {
           "target.diagonal to sdp");
     d = read_units(in, "D", "D_sdp", int(w.rows()));
   } else {
-    d = diagonal == "sdp" ? smallest_relaxation_diagonal(w).d : trivial_relaxation_diagonal(w);
+    d = trivial_relaxation_diagonal(w);
+    if (diagonal == "sdp") {
+      const RelaxationDiagonal smallest = smallest_relaxation_diagonal(w);
+      d = smallest.d;
+      facts.emplace_back("sdp_gap", smallest.gap);
+    }
   }
   const RelaxationFactor f = factor_relaxation(w, d);
   if (f.lowest < -kZeroEigenvalue * std::max(f.highest, 0.0))
@@ -120,6 +127,7 @@ Matrix read_factor(TargetInput& in, const Matrix& w) {
     in.fail(
         "W + D is zero (units without couplings leave the relaxation no dimension). Give couplings, or a D "
         "above zero");
+  facts.emplace_back("lambda_max", f.highest);
   return f.q;
 }
 
@@ -219,14 +227,20 @@ TargetInfo BoltzmannTarget::info() {
           .data =
               "optional, by name: W [m][m] symmetric with zero diagonal, b [m], optionally D [m]; "
               "or a folder with weights.csv, biases.csv and optionally D_sdp.csv",
-          .truth = "up to 32 units exact by enumeration: log Z, mean, covariance, draws; beyond none"};
+          .truth =
+              "up to 32 units exact by enumeration: log Z, mean, covariance, draws; beyond none. Summaries "
+              "say under target.facts by how much log Z is above the machine's own (the log of the sum "
+              "over s), the largest eigenvalue of W + D, and of D by sdp how far it may be from the least"};
 }
 
 Built<Boltzmann> BoltzmannTarget::build(TargetInput& in) {
   const BoltzmannMachine machine = read_machine(in);
-  const auto relaxation = std::make_shared<Relaxation>(read_factor(in, machine.w), machine.b);
+  Facts facts;
+  const auto relaxation = std::make_shared<Relaxation>(read_factor(in, machine.w, facts), machine.b);
   relaxation->turn_axes();
   Built<Boltzmann> built(int(relaxation->q.cols()));
+  facts.emplace_back("log_z_above_machine", relaxation->log_z_offset);
+  built.facts = std::move(facts);
   set_density(built, relaxation->q, relaxation->b);
   set_truth(built, relaxation);
   built.base_guess = [relaxation](int starts, std::uint64_t seed) {

@@ -21,6 +21,9 @@ class TargetInstance {
   virtual const Truth& truth() const = 0;
   virtual Tails tails() const = 0;
   virtual const std::vector<std::string>& quantities() const = 0;
+  /// The integrands of these expectations (there must be some) at x, in the scalar reference.
+  virtual void quantities_at(const double* x, double* values) const = 0;
+  virtual const std::vector<std::pair<std::string, double>>& facts() const = 0;
   virtual bool can_draw() const = 0;
   virtual void draw(ExactDraw& random, double* x) const = 0;
   /// Whether the target can propose a base, and that proposal (BaseGuess).
@@ -57,6 +60,12 @@ class TargetOf : public TargetInstance {
   const Truth& truth() const override { return built_.truth; }
   Tails tails() const override { return built_.tails; }
   const std::vector<std::string>& quantities() const override { return built_.quantities; }
+  void quantities_at(const double* x, double* values) const override {
+    std::vector<double> position(x, x + dim());
+    built_.density.template quantity<0, double>(Rows<double>{position.data(), 1},
+                                                [&](int q, double value) { values[q] = value; });
+  }
+  const std::vector<std::pair<std::string, double>>& facts() const override { return built_.facts; }
   bool can_draw() const override { return static_cast<bool>(built_.draw); }
   void draw(ExactDraw& random, double* x) const override { built_.draw(random, x); }
   bool has_base_guess() const override { return static_cast<bool>(built_.base_guess); }

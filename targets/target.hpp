@@ -125,7 +125,9 @@ struct Built {
   ParameterPool pool;
   Truth truth;
   Tails tails = Tails::gaussian;
-  std::vector<std::string> quantities;            // names of the target's own expectations
+  std::vector<std::string> quantities;  // names of the target's own expectations
+  /// Numbers about the target itself, named: reported in summaries.
+  std::vector<std::pair<std::string, double>> facts;
   std::function<void(ExactDraw&, double*)> draw;  // an exact draw, where there is one
   /// From this many random starts, by this seed; where the target knows how.
   std::function<BaseGuess(int starts, std::uint64_t seed)> base_guess;

@@ -70,24 +70,31 @@ TEST_P(Evidence, LogZAndItsErrorHold) {
 const Settings kUnits = {{"units", 12}};
 INSTANTIATE_TEST_SUITE_P(
     Methods, Evidence,
-    ::testing::Values(Case{"auto_mixture20b", "mixture20", "auto", 1e6, {{"scenario", "b"}}},
-                      Case{"auto_two_modes", "two_modes", "auto", 1e6, {{"dim", 10}}},
-                      Case{"auto_boltzmann", "boltzmann", "auto", 1e6, kUnits},
-                      Case{"st_banana", "banana", "st", 1e6},
-                      Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
-                      Case{"joint_boltzmann", "boltzmann", "ct-joint", 1e6, kUnits},
-                      // Few chains, so long that where they begin no longer shows.
-                      Case{"base_seeds_st", "boltzmann", "st", 1e6, kUnits, {{"seeds", "base"}}, 64},
-                      Case{"base_seeds_gibbs", "boltzmann", "ct-gibbs", 1e6, kUnits, {{"seeds", "base"}}, 64},
-                      Case{"base_seeds_joint", "boltzmann", "ct-joint", 1e6, kUnits, {{"seeds", "base"}}, 64},
-                      Case{"extended_two_modes", "two_modes", "extended", 4e6, {{"dim", 4}}},
-                      Case{"pt_boltzmann", "boltzmann", "pt", 1e6, kUnits},
-                      Case{"pt_mixture20b", "mixture20", "pt", 1e6, {{"scenario", "b"}}},
-                      Case{"ti_boltzmann", "boltzmann", "ti", 1e6, kUnits},
-                      Case{"pe_two_modes", "two_modes", "pe", 2e6, {{"dim", 4}}},
-                      Case{"smc_boltzmann", "boltzmann", "smc", 5e5, kUnits},
-                      Case{"ais_boltzmann", "boltzmann", "ais", 1e6, kUnits, {{"temperatures", 300}}},
-                      Case{"bdmc_boltzmann", "boltzmann", "bdmc", 1e6, kUnits, {{"temperatures", 300}}}),
+    ::testing::Values(
+        Case{"auto_mixture20b", "mixture20", "auto", 1e6, {{"scenario", "b"}}},
+        Case{"auto_two_modes", "two_modes", "auto", 1e6, {{"dim", 10}}},
+        Case{"auto_boltzmann", "boltzmann", "auto", 1e6, kUnits}, Case{"st_banana", "banana", "st", 1e6},
+        Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
+        Case{"joint_boltzmann", "boltzmann", "ct-joint", 1e6, kUnits},
+        Case{"linear_st", "boltzmann", "st", 1e6, kUnits, {{"schedule", "linear"}, {"levels", 12}}},
+        Case{"given_st",
+             "boltzmann",
+             "st",
+             1e6,
+             kUnits,
+             {{"schedule", {0, 0.1, 0.3, 0.6, 1}}, {"weights", {0.5, 0, 0, 0, 0.5}}}},
+        // Few chains, so long that where they begin no longer shows.
+        Case{"base_seeds_st", "boltzmann", "st", 1e6, kUnits, {{"seeds", "base"}}, 64},
+        Case{"base_seeds_gibbs", "boltzmann", "ct-gibbs", 1e6, kUnits, {{"seeds", "base"}}, 64},
+        Case{"base_seeds_joint", "boltzmann", "ct-joint", 1e6, kUnits, {{"seeds", "base"}}, 64},
+        Case{"extended_two_modes", "two_modes", "extended", 4e6, {{"dim", 4}}},
+        Case{"pt_boltzmann", "boltzmann", "pt", 1e6, kUnits},
+        Case{"pt_mixture20b", "mixture20", "pt", 1e6, {{"scenario", "b"}}},
+        Case{"ti_boltzmann", "boltzmann", "ti", 1e6, kUnits},
+        Case{"pe_two_modes", "two_modes", "pe", 2e6, {{"dim", 4}}},
+        Case{"smc_boltzmann", "boltzmann", "smc", 5e5, kUnits},
+        Case{"ais_boltzmann", "boltzmann", "ais", 1e6, kUnits, {{"temperatures", 300}}},
+        Case{"bdmc_boltzmann", "boltzmann", "bdmc", 1e6, kUnits, {{"temperatures", 300}}}),
     [](const auto& info) { return info.param.label; });
 
 TEST(EvidenceBytes, ThreadsChangeNothing) {
@@ -169,7 +176,7 @@ TEST(EvidenceGates, ChainsThatAreTooShortFail) {
 
 // One pass has no chains that could go on: a first round says how large the second must be.
 TEST(EvidenceGates, AStandardErrorIsReachedWithoutTheWholeBudget) {
-  for (const char* method : {"ais", "bdmc", "smc"}) {
+  for (const char* method : {"auto", "pt", "ais", "bdmc", "smc"}) {
     const auto s = run({"", "mixture20", method, 1e8, {}, {}, 0, 0.03}, 1);
     EXPECT_LE(s["log_z"]["se"].get<double>(), 0.03) << method;
     EXPECT_LT(s["cost"]["gradients"].get<double>(), 3e7) << method;
@@ -177,6 +184,42 @@ TEST(EvidenceGates, AStandardErrorIsReachedWithoutTheWholeBudget) {
   }
   const auto s = run({"", "mixture20", "ais", 3e5, {}, {}, 0, 1e-3}, 1);
   EXPECT_NE(s["failed_gates"].dump().find("\"se\""), std::string::npos) << s["failed_gates"];
+}
+
+TEST(EvidencePrecision, LogZDoesNotDependOnIt) {
+  const auto log_z = [](const char* precision) {
+    RunOptions r;
+    r.command = "evidence";
+    r.target = "boltzmann";
+    r.target_settings = {{"units", 24}};
+    r.sampler = "auto";
+    r.gradients = 3e6;
+    r.device = "cpu";
+    r.quiet = true;
+    r.precision = precision;
+    bool interrupted = false;
+    const auto s = evidence(r, interrupted)["log_z"];
+    return LogZ{s["estimate"], s["se"]};
+  };
+  const LogZ full = log_z("double");
+  for (const char* precision : {"single", "mixed"}) {
+    const LogZ other = log_z(precision);
+    EXPECT_LT(std::abs(other.estimate - full.estimate), 3 * std::hypot(other.se, full.se)) << precision;
+    EXPECT_NE(other.estimate, full.estimate) << precision;  // the setting does something
+  }
+}
+
+// The target's own expectations come from weighted last states too.
+TEST(EvidenceQuantities, OnePassGivesThem) {
+  for (const char* method : {"ais", "bdmc", "smc"}) {
+    const auto s = run({"", "two_modes", method, 2e6, {{"dim", 4}}}, 1);
+    ASSERT_FALSE(s["truth"]["quantities"].empty());
+    for (const auto& [name, truth] : s["truth"]["quantities"].items()) {
+      const double value = s["estimates"]["quantities"][name], se = s["estimates"]["quantities_se"][name];
+      EXPECT_LT(std::abs(value - truth.get<double>()), 4.5 * se) << method << ' ' << name;
+      EXPECT_LT(se, 0.05) << method << ' ' << name;
+    }
+  }
 }
 
 TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
@@ -192,6 +235,13 @@ TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"temperature", 3}}}).find("temperature"),
             std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base", "mean-field"}}}).find("proposes none"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "st", 1e5, {}, {{"schedule", {0, 0.5, 1}}, {"weights", {0, 1}}}})
+                .find("3 numbers"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "st", 1e5, {}, {{"weights", {0, 1}}}}).find("schedule"),
+            std::string::npos);
+  EXPECT_NE(complaint({"", "gaussian", "st", 1e5, {}, {{"schedule", {0.1, 1}}}}).find("does not run from 0"),
             std::string::npos);
   EXPECT_NE(complaint({"", "gaussian", "auto", 1e5, {}, {{"base_sd", -1}}}).find("base_sd"),
             std::string::npos);

@@ -72,6 +72,8 @@ class Withheld : public TargetInstance {
   const Truth& truth() const override { return truth_; }
   Tails tails() const override { return inner_.tails(); }
   const std::vector<std::string>& quantities() const override { return inner_.quantities(); }
+  void quantities_at(const double* x, double* values) const override { inner_.quantities_at(x, values); }
+  const std::vector<std::pair<std::string, double>>& facts() const override { return inner_.facts(); }
   bool can_draw() const override { return false; }
   void draw(ExactDraw&, double*) const override { throw std::logic_error("an exact draw was asked for"); }
   double log_density(const double* x, double* gradient) const override {

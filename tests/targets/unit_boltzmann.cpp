@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "targets/boltzmann_exact.hpp"
 #include "targets/boltzmann_mean_field.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/boltzmann.hpp"
@@ -48,6 +51,19 @@ TEST(Boltzmann, EqualsTheFormulaForEveryNumberOfUnits) {
       EXPECT_NEAR(found, expected, 1e-14 * m * (1 + std::abs(expected)));
     }
   }
+}
+
+TEST(Boltzmann, FactsRelateItToTheMachine) {
+  const BoltzmannMachine machine = random_boltzmann_machine(10, 3);
+  const Built<Boltzmann> built = build(random_system(10, 3));
+  std::map<std::string, double> facts(built.facts.begin(), built.facts.end());
+  const double machine_log_z = BoltzmannEnumeration(machine.w, machine.b).log_z();
+  EXPECT_NEAR(built.truth.log_z - facts.at("log_z_above_machine"), machine_log_z, 1e-9);
+  EXPECT_GE(facts.at("sdp_gap"), 0);
+  EXPECT_LE(facts.at("sdp_gap"), 1e-6);
+  const MatrixXd q = factor_of(built.density, 10);
+  EXPECT_NEAR(facts.at("lambda_max"),
+              (q.transpose() * q).eval().selfadjointView<Eigen::Lower>().eigenvalues().maxCoeff(), 1e-9);
 }
 
 TEST(Boltzmann, StaysFiniteFarAway) {
