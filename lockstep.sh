@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 build_packages=(
   g++ cmake ninja-build libeigen3-dev libhwy-dev librandom123-dev libcli11-dev libtomlplusplus-dev
-  nlohmann-json3-dev libfmt-dev libnetcdf-dev libzip-dev libgtest-dev libgmock-dev
+  nlohmann-json3-dev libfmt-dev libnetcdf-dev libzip-dev zlib1g-dev libgtest-dev libgmock-dev
   python3 python3-numpy python3-matplotlib python3-netcdf4
 )
 lint_packages=(clang-format clang-tidy)

@@ -23,6 +23,7 @@ target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LO
 set(LOCKSTEP_TARGETS_LIBRARY SHARED)
 include(GNUInstallDirs)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # cuBLAS stays where it is
 
 # What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
 # is printed once all are compiled.
@@ -41,7 +42,7 @@ function(lockstep_add_cuda_engines target)
   file(GLOB own CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/targets/*.cu)
   target_sources(${target} PRIVATE ${ARGN} ${own})
   # The runtime stays inside: a test program with kernels of its own has another copy, and the two must not mix.
-  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublas)
   target_link_options(${target} PRIVATE LINKER:--exclude-libs,libcudart_static.a)
   set_target_properties(${target} PROPERTIES
     CUDA_SEPARABLE_COMPILATION OFF

@@ -14,7 +14,7 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstepTargets.cmake DESTINATION ${package})
 file(WRITE ${PROJECT_BINARY_DIR}/lockstepConfig.cmake [=[
 include(CMakeFindDependencyMacro)
-foreach(dependency Eigen3 fmt nlohmann_json CLI11 OpenMP PkgConfig)
+foreach(dependency ZLIB Eigen3 fmt nlohmann_json CLI11 OpenMP PkgConfig)
   find_dependency(${dependency})
 endforeach()
 pkg_check_modules(netcdf REQUIRED IMPORTED_TARGET netcdf)

@@ -36,7 +36,10 @@ void list_targets(const std::string& name) {
   }
   const TargetInfo info = require_target(name).info();
   fmt::print("{}: {}\n  log density  {}\n", info.name, info.summary, info.formula);
-  if (info.data.empty()) {
+  const bool complete = std::none_of(info.settings.begin(), info.settings.end(), [](const auto& setting) {
+    return setting.second.find("no default") != std::string::npos;
+  });
+  if (info.data.empty() && complete) {
     RunOptions run;
     run.target = name;
     const auto target = build_target(run);
@@ -44,7 +47,7 @@ void list_targets(const std::string& name) {
                                      [](const auto& setting) { return setting.first == "dim"; });
     fmt::print("  dimension    {}{}\n", target->dim(), has_dim ? " by default" : "");
     for (const auto& q : target->quantities()) fmt::print("  also reports {}\n", q);
-  } else {
+  } else if (!info.data.empty()) {
     fmt::print("  data         {}\n", info.data);
   }
   fmt::print("  truth        {}\n", info.truth);
@@ -104,7 +107,38 @@ std::string with_error(double value, double se) {
   return fmt::format("{:.{}f} +- {:.{}f}", value, digits, se, digits);
 }
 
-void print_summary(const nlohmann::ordered_json& s) {
+/// Of a target with items: means over them, and the items one by one where they are few.
+void print_items(const nlohmann::ordered_json& s) {
+  const auto& z = s["log_z"];
+  const auto number = [](const nlohmann::ordered_json& j, const char* key) { return j.value(key, NAN); };
+  const auto text = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.3f}", v); };
+  fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", "item", "log_z", "se", "lower", "upper", "gap",
+             "ess");
+  const auto& items = s["items"];
+  for (std::size_t i = 0; i < std::min<std::size_t>(items.size(), 10); ++i) {
+    const auto& e = items[i]["log_z"];
+    fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", i, text(number(e, "estimate")),
+               text(number(e, "se")), text(number(e, "lower")), text(number(e, "upper")),
+               text(number(e, "gap")), text(number(items[i], "weight_ess")));
+  }
+  if (items.size() > 10)
+    fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - 10);
+  const auto mean = [&](const std::string& name, const std::string& key, const std::string& se) {
+    if (!std::isnan(number(z, key.c_str())))
+      fmt::print("{:<30} {:>24}\n", name, with_error(number(z, key.c_str()), number(z, se.c_str())));
+  };
+  fmt::print("\n");
+  mean("mean log_z", "estimate", "se");
+  mean("mean lower bound", "lower", "lower_se");
+  mean("mean upper bound", "upper", "upper_se");
+  mean("mean gap", "gap", "gap_se");
+  const auto& d = s["diagnostics"];
+  fmt::print("{:<30} {:>24}\n", "mean importance-weighted bound",
+             with_error(number(d, "importance_bound"), number(d, "importance_bound_se")));
+  if (s.contains("truth")) fmt::print("{:<30} {:>24.6g}\n", "mean truth", s["truth"]["log_z"].get<double>());
+}
+
+void print_estimates(const nlohmann::ordered_json& s) {
   const auto& e = s["estimates"];
   const int dim = s["target"]["dim"];
   const auto truth = s.value("truth", nlohmann::ordered_json::object());
@@ -135,20 +169,33 @@ void print_summary(const nlohmann::ordered_json& s) {
     }
   if (s.contains("log_z"))
     line("log_z", at_key(s["log_z"], "estimate"), at_key(s["log_z"], "se"), at_key(truth, "log_z"));
+}
+
+void print_cost(const nlohmann::ordered_json& s) {
   const auto& d = s["diagnostics"];
   fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n",
              s["chains"].get<int>(), s["iterations"].get<std::int64_t>(),
              s["cost"]["gradients"].get<double>(), s["cost"]["sampling_s"].get<double>(),
              s["cost"]["gradients_per_s"].get<double>());
-  fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {}",
-             d["acceptance"].get<double>(), d["step_size"].get<double>(), d["num_leapfrog"].get<double>(),
-             d["divergences"].get<std::int64_t>());
+  if (d.contains("acceptance"))
+    fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {}",
+               d["acceptance"].get<double>(), d["step_size"].get<double>(), d["num_leapfrog"].get<double>(),
+               d["divergences"].get<std::int64_t>());
   for (const char* key : {"rhat_max", "nested_rhat_max", "weight_ess"})
     if (d.contains(key)) fmt::print(", {} {:.4g}", key, d[key].get<double>());
   fmt::print("\nverdict: {}", s["verdict"].get<std::string>());
   for (const auto& gate : s["failed_gates"]) fmt::print(" ({})", gate.get<std::string>());
   fmt::print("\n");
   for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
+}
+
+void print_summary(const nlohmann::ordered_json& s) {
+  if (s.contains("items")) {
+    print_items(s);
+  } else {
+    print_estimates(s);
+  }
+  print_cost(s);
 }
 
 /// The summary of a run as the user asked for it, and where its files are.

@@ -205,6 +205,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   run.gradients = reader.in_range("gradients", has_iterations ? 0 : run.gradients, 1, 1e18);
   run.se = reader.positive("se", run.se);
   if (run.command == "evidence" && !has_iterations && !has_gradients) {
+    run.unbounded = !has_se;
     if (!has_se) run.se = 0.02;
     run.gradients = 1e8;
   }
@@ -268,7 +269,8 @@ std::string write_run_toml(const RunOptions& run) {
   if (!is_init_word(run.init)) values["init"] = absolute_if_there(run.init);
   values.erase("resume");
   values.erase(run.gradients > 0 ? "iterations" : "gradients");
-  if (!(run.se > 0)) values.erase("se");
+  if (run.unbounded) values.erase("gradients");
+  if (run.unbounded || !(run.se > 0)) values.erase("se");
   if (run.chains == 0) values.erase("chains");  // a method that has its own
   std::string text = fmt::format("# Repeats this run: lockstep {} --config run.toml\n", run.command);
   for (const auto& item : values.items()) {

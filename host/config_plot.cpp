@@ -19,7 +19,7 @@ using Names = std::vector<std::string>;
 const Names keys_above = {"name",   "replicates", "seed",      "description", "chains",
                           "warmup", "iterations", "gradients", "precision"};
 const Names kinds = {"rmse", "cost",  "scatter",     "trace",    "density",
-                     "beta", "sweep", "convergence", "estimates"};
+                     "beta", "sweep", "convergence", "estimates", "sandwich"};
 
 bool contains(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();

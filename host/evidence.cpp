@@ -11,6 +11,7 @@
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
 #include "host/files.hpp"
+#include "host/item_evidence.hpp"
 #include "host/parallel_tempering.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
@@ -110,6 +111,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   RunOptions run = asked;
   const std::unique_ptr<TargetInstance> own = built == nullptr ? build_target(run) : nullptr;
   const TargetInstance* target = built == nullptr ? own.get() : built;
+  if (target->items() != nullptr) return item_evidence(run, *target, was_interrupted, label);
   const int d = target->dim();
   EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;

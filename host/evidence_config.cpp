@@ -117,8 +117,14 @@ const std::vector<SamplerInfo>& method_registry() {
       "barrier (equal communication barrier, from the pilot), linear, sigmoid, quadratic, or a list from 0 "
       "to 1 "
       "(default barrier)";
-  const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
-                           {"schedule", schedules}};
+  const Lines annealing = {
+      {"temperatures", "inverse temperatures after the first (default 1000)"},
+      {"schedule", schedules},
+      {"runs",
+       "of targets with many items (images): runs of each (default 16; there num_leapfrog "
+       "is 10 and bound_draws 100; also of st, ct-gibbs and ct-joint, whose iterations are "
+       "then the temperatures)"}};
+  const Lines bound = {{"bound_draws", "draws of the base for each item (default 100)"}};
   const Lines chains = {{"discard",
                          "share of the iterations that is not recorded (default 0.2; of long runs less: no "
                          "more iterations than at 1e7 gradients)"},
@@ -176,6 +182,8 @@ const std::vector<SamplerInfo>& method_registry() {
       {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
        "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them", with(annealing),
        "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
+      {"bound", "importance-weighted bound, for targets with many items (images): a cheap first answer",
+       "log (1/n) sum_i density(x_i) / base(x_i)", bound, "Burda, Grosse & Salakhutdinov (2016)"},
       {"pe", "the pseudo-extended chain of lockstep sample",
        "log Z = log zeta + log sum (1 - w_i) w_1(x_i) - log sum (1 - w_i) w_0(x_i)", extended,
        "Nemeth et al. (2019); the estimate: host/pe_evidence.hpp"},
@@ -208,6 +216,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
         fmt::format("--iterations goes with methods whose chains run on and on ({} is one pass). Give "
                     "--gradients or --se",
                     c.method));
+  if (c.method == "bound")
+    throw UserError("method bound is for targets with many items (images). Use --method auto or ais");
   const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
   // A particle costs some 150 gradients on its way: the scout may spend a fifth.
   const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
@@ -253,8 +263,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
     return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
   };
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
-  const double growth = std::sqrt(std::max(1.0, planned / 1e7));
-  c.chains = whole_groups(run.chains > 0 ? run.chains : 256 * growth);
+  c.chains = whole_groups(run.chains > 0 ? run.chains : 256);
+  const double growth = std::sqrt(std::max(1.0, planned / 1e7));  // of the copies of a ladder
   if (c.runs_on()) {
     // What settles takes so many iterations, however many follow.
     const double longer = c.gradients / 1e7 / (copies ? growth : c.chains / 256.0);

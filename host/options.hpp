@@ -26,6 +26,7 @@ struct RunOptions {
   std::int64_t iterations = 1000;  // ignored when gradients > 0
   double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
   double se = 0;                   // stop at this standard error; 0: none
+  bool unbounded = false;          // evidence: nothing was said of how long, and the two above are defaults
   std::uint64_t seed = 1;
   std::string init = "scout";  // scout | uniform:R | FILE
   double init_scale = 10;

@@ -4,7 +4,9 @@
 
 #include <omp.h>
 
+#include <Eigen/Core>
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/pack.hpp"
 
@@ -40,6 +42,30 @@ double run(int threads) {
   return best;
 }
 
+template <class T>
+double products(int threads) {
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+  double best = 0, sink = 0;
+  for (int n : {192, 384, 576})  // how large the best is depends on the caches
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const int times = 40000000 / (n * n) + 1;
+      double seconds = 0;
+#pragma omp parallel num_threads(threads) reduction(max : seconds) reduction(+ : sink)
+      {
+        const Matrix a = Matrix::Random(n, n), b = Matrix::Random(n, n);
+        Matrix c(n, n);
+        c.noalias() = a * b;
+#pragma omp barrier
+        const auto start = Clock::now();
+        for (int k = 0; k < times; ++k) c.noalias() = a * b;
+        seconds = seconds_since(start);
+        sink += double(c(0, 0));
+      }
+      if (std::isfinite(sink)) best = std::max(best, 2e-9 * n * n * n * double(times) * threads / seconds);
+    }
+  return best;
+}
+
 }  // namespace
 
 int hardware_threads() { return omp_get_num_procs(); }
@@ -58,6 +84,9 @@ int cpu_register_floats() { return HWY_MAX_BYTES / 4; }
 
 double fma_peak_gflops(bool double_precision, int threads) {
   return double_precision ? run<double>(threads) : run<float>(threads);
+}
+double product_peak_gflops(bool double_precision, int threads) {
+  return double_precision ? products<double>(threads) : products<float>(threads);
 }
 
 }  // namespace lockstep

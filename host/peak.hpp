@@ -13,4 +13,7 @@ int cpu_register_floats();
 /// independent register-only chains, on `threads` threads.
 double fma_peak_gflops(bool double_precision, int threads);
 
+/// The same of Eigen's products of square matrices, each thread with its own.
+double product_peak_gflops(bool double_precision, int threads);
+
 }  // namespace lockstep

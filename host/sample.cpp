@@ -164,6 +164,11 @@ std::function<void(const std::string&, double)> interruptible(
 Json sample(const RunOptions& run, bool& was_interrupted) {
   const auto start = Clock::now();
   const auto target = build_target(run);
+  if (target->items() != nullptr && target->items()->count > 1)
+    throw UserError(fmt::format(
+        "target {} has {} items (chains sample one density). Give --set target.items=1, or simulate:1, or use "
+        "lockstep evidence, which takes all",
+        run.target, target->items()->count));
   const int d = target->dim();
   const SamplerConfig config = sampler_config(run, d, target->tails());
   read_starts(run.init, d);  // complains before anything is written or said

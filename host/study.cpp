@@ -12,6 +12,7 @@
 #include "host/evidence_config.hpp"
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
+#include "host/item_evidence.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/starts.hpp"
@@ -48,6 +49,10 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
     if (!target) target = build_target(s.run, folder);
     p.target = target;
     if (s.run.command == "evidence") {
+      if (p.target->items() != nullptr) {
+        p.effective = item_config(s.run, *p.target->items()).effective;
+        return p;
+      }
       RunOptions run = s.run;
       const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
       p.effective = c.effective;
@@ -66,7 +71,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
   std::set<std::string> known = {
-      "log_z",           "log_z_lower",           "log_z_upper",      "base_log_z",
+      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",    "base_log_z",
       "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches"};
   // A picture or a pooled table shows all entries as one.
   const std::set<std::string> vectors = {"mean", "second_moment"};
@@ -194,11 +199,12 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     const auto add = [&](const std::string& quantity, double estimate, double se, double known) {
       part.rows.push_back({s.label, r, quantity, estimate, se, known, cost});
     };
+    const bool items = p.target->items() != nullptr;  // of them log Z alone is known, and its mean
     const auto& e = j["estimates"];
     const auto at = [&](const char* key, int i) { return e.contains(key) ? e[key][i].get<double>() : NAN; };
-    for (int i = 0; i < p.target->dim(); ++i)
+    for (int i = 0; i < p.target->dim() && !items; ++i)
       add(fmt::format("mean[{}]", i), at("mean", i), at("mean_se", i), truth.mean[i]);
-    for (int i = 0; i < p.target->dim(); ++i)
+    for (int i = 0; i < p.target->dim() && !items; ++i)
       add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
           truth.second_moment(i));
     // Root mean squares over the entries: one row, not d^2.
@@ -220,9 +226,12 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
       add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
     }
     const auto z = j.value("log_z", nlohmann::ordered_json::object());  // what is not finite is left out
-    add("log_z", z.value("estimate", NAN), z.value("se", NAN), truth.log_z);
+    const double known_z =
+        items ? j.value(nlohmann::ordered_json::json_pointer("/truth/log_z"), NAN) : truth.log_z;
+    add("log_z", z.value("estimate", NAN), z.value("se", NAN), known_z);
     for (const char* bound : {"lower", "upper"})
-      if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, truth.log_z);
+      if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, known_z);
+    if (items && z.contains("gap")) add("log_z_gap", z["gap"], z.value("gap_se", NAN), NAN);
     // What the path began with.
     const auto& d = j["diagnostics"];
     if (d.contains("base_log_zeta")) add("base_log_z", d["base_log_zeta"], NAN, truth.log_z);

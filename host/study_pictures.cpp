@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
+#include "host/plot_scripts.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 
@@ -40,16 +40,6 @@ std::string key_of(const std::string& label) {
       key += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return key;
-}
-
-/// The scripts that draw: where $LOCKSTEP_PLOT_DIR says, else beside an installed program, else in the source
-/// tree.
-fs::path plot_folder() {
-  if (const char* given = std::getenv("LOCKSTEP_PLOT_DIR")) return given;
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  const fs::path installed = (program.parent_path() / LOCKSTEP_PLOT_FROM_PROGRAM).lexically_normal();
-  return !unknown && fs::exists(installed / kScript) ? installed : fs::path(LOCKSTEP_PLOT_DIR);
 }
 
 /// Panels that need draws, from `kind` or `panels`.
@@ -188,36 +178,14 @@ void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>
   }
 }
 
-std::string quoted(const std::string& s) {
-  std::string q = "'";
-  for (char c : s) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return q + "'";
-}
-
 }  // namespace
 
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
                                               const StudyArgs& command) {
-  const fs::path folder = plot_folder();
-  if (!fs::exists(folder / kScript)) {
-    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n", folder.string(),
-               kScript);
-    return {};
-  }
+  if (!can_plot(kScript)) return {};
   if (wants_draws(study.plot)) write_draws_and_contours(study, targets, command);
-  const char* python = std::getenv("LOCKSTEP_PYTHON");
-  const std::string line = fmt::format(
-      "{} {} {} --study {} > /dev/null", quoted(python ? python : "/usr/bin/python3"),
-      quoted((folder / kScript).string()), quoted(command.out.string()), quoted(command.file.string()));
-  const int status = std::system(line.c_str());
-  std::vector<fs::path> pictures;
-  if (status != 0)
-    fmt::print(stderr,
-               "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
-               (folder / kScript).string());
-  else
-    pictures.push_back(command.out / (study.name + ".png"));
-  return pictures;
+  if (!run_plot(kScript, {command.out.string(), "--study", command.file.string()})) return {};
+  return {command.out / (study.name + ".png")};
 }
 
 }  // namespace lockstep

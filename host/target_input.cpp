@@ -10,6 +10,7 @@
 #include "host/errors.hpp"
 #include "host/settings.hpp"
 #include "host/suggest.hpp"
+#include "host/tensors.hpp"
 
 namespace lockstep {
 namespace {
@@ -17,7 +18,10 @@ namespace {
 class HostInput : public TargetInput {
  public:
   HostInput(const RunOptions& run, const std::filesystem::path& relative_to)
-      : what_("target " + run.target), settings_(run.target_settings, what_) {
+      : what_("target " + run.target),
+        settings_(run.target_settings, what_),
+        data_dir_(run.data_dir),
+        relative_to_(relative_to) {
     if (run.data.empty()) return;
     const auto path = resolve_data_path(run.data, run.data_dir, relative_to);
     DataSet data = load_data(path);
@@ -35,6 +39,18 @@ class HostInput : public TargetInput {
   std::string choice(const std::string& key, const std::string& standard,
                      const std::vector<std::string>& allowed) override {
     return settings_.one_of(key, standard, allowed);
+  }
+  std::string text(const std::string& key, const std::string& standard) override {
+    return settings_.get<std::string>(key, standard);
+  }
+  std::map<std::string, DataArray> tensors(const std::string& path) override {
+    std::map<std::string, DataArray> all;
+    for (const auto& [name, array] : load_tensors(resolve_data_path(path, data_dir_, relative_to_)))
+      all.emplace(name, dense(array));
+    return all;
+  }
+  DataArray images(const std::string& path) override {
+    return dense(load_images(resolve_data_path(path, data_dir_, relative_to_)));
   }
   bool has_data() override { return data_.has_value(); }
   bool has(const std::string& name) override {
@@ -87,8 +103,16 @@ class HostInput : public TargetInput {
               name, what_, asked));
   }
 
+  static DataArray dense(const NumericArray& a) {
+    DataArray out;
+    out.shape.assign(a.shape.begin(), a.shape.end());
+    std::visit([&](const auto& v) { out.values.assign(v.begin(), v.end()); }, a.values);
+    return out;
+  }
+
   std::string what_;
   SettingsReader settings_;
+  std::filesystem::path data_dir_, relative_to_;
   std::optional<DataReader> data_;
   std::vector<std::string> given_;  // names in a JSON file
   std::set<std::string> asked_;

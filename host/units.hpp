@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "targets/engine.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep {
 
@@ -59,7 +59,7 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
 
 /// Where and how a run computes, and whom it tells.
 struct RunContext {
-  const class TargetInstance* target = nullptr;
+  const TargetInstance* target = nullptr;
   StreamKey key;
   Precision precision = Precision::mixed;
   int threads = 1;
@@ -76,6 +76,7 @@ inline EngineSpec engine_spec(const RunContext& context, const ModelSpec& model,
   spec.precision = context.precision;
   spec.threads = context.threads;
   spec.cuda = context.cuda;
+  if (context.target->batched() && model.kind != ModelKind::pseudo_extended) spec.driver = Driver::staged;
   number_chains(spec, units, chains_per_unit);
   return spec;
 }

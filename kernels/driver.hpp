@@ -116,15 +116,21 @@ LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
   for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, w.ce[j]);
 }
 
-template <class Transition, class L, class E, class Model, class W>
-LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
-                                         const W& w) {
+/// Anneals where the launch asks for it, and copies the state to the working rows.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_load(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
   if constexpr (Model::kTempered) anneal<L, E>(spec, draw.iteration, w);
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
     w.x.set(j, w.position[j]);
     w.g.set(j, w.gradient[j]);
   }
+}
+
+template <class Transition, class L, class E, class Model, class W>
+LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                         const W& w) {
+  stage_load<L, E>(model, spec, draw, w);
   return Transition::template propose<L, E>(model, w.parameters, spec, draw, w.x, w.p, w.g);
 }
 

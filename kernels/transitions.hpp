@@ -129,28 +129,53 @@ LOCKSTEP_FN double step_scale(const LaunchSpec& spec, std::uint32_t iteration) {
 
 /// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is
 /// kept for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
+/// A driver that takes the gradients of many chains at once calls begin, then move and push around each.
 struct Hmc {
   template <class L, class E, class Model, class P, class X, class M, class G>
   LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
                                             const Draw<L>& draw, const X& x, const M& p, const G& g) {
-    using R = scalar_t<L>;
-    draw.normals(spec.momentum, model.rows(), [&](int j, L z) { p.set(j, z); });
-    const E before = kinetic_energy<E, L>(model, p);
-    Proposal<L, E> r;
-    r.steps = num_steps<L>(spec, draw.iteration, par, r.jitter);
+    const L step = step_size(par, spec, draw);
+    auto r = begin<L, E>(model, par, spec, draw, step, x, p, g);
     const int last = static_cast<int>(reduce_max(r.steps));
-    const L step = par[ParameterLayout::step_size] * L(R(step_scale(spec, draw.iteration)));
-    kick(model, par, step * L(R(0.5)), x, g, p);
     for (int s = 1; s <= last; ++s) {
-      const L drifting = select(L(R(s)) <= r.steps, step, L(0));
-      drift(model, par, drifting, x, p);
-      reflect<L>(model, x, p);
+      move(model, par, s, step, r.steps, x, p);
       model.template gradient<L>(x, par, g);
-      const L share = select(L(R(s)) < r.steps, L(1), L(R(0.5)));
-      kick(model, par, drifting * share, x, g, p);
+      push(model, par, s, step, r.steps, x, g, p);
     }
-    r.log_ratio = before - kinetic_energy<E, L>(model, p);
+    r.log_ratio = r.log_ratio - kinetic_energy<E, L>(model, p);
     return r;
+  }
+
+  template <class L, class P>
+  LOCKSTEP_FN static L step_size(const P& par, const LaunchSpec& spec, const Draw<L>& draw) {
+    return par[ParameterLayout::step_size] * L(scalar_t<L>(step_scale(spec, draw.iteration)));
+  }
+  /// Refreshes the momentum and kicks it for half a step; log_ratio is the kinetic energy in between.
+  template <class L, class E, class Model, class P, class X, class M, class G>
+  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const P& par, const LaunchSpec& spec,
+                                          const Draw<L>& draw, L step, const X& x, const M& p, const G& g) {
+    draw.normals(spec.momentum, model.rows(), [&](int j, L z) { p.set(j, z); });
+    Proposal<L, E> r;
+    r.log_ratio = kinetic_energy<E, L>(model, p);
+    r.steps = num_steps<L>(spec, draw.iteration, par, r.jitter);
+    kick(model, par, step * L(scalar_t<L>(0.5)), x, g, p);
+    return r;
+  }
+  /// The drift of step s, from 1 on.
+  template <class L, class Model, class P, class X, class M>
+  LOCKSTEP_FN static void move(const Model& model, const P& par, int s, L step, L steps, const X& x,
+                               const M& p) {
+    drift(model, par, select(L(scalar_t<L>(s)) <= steps, step, L(0)), x, p);
+    reflect<L>(model, x, p);
+  }
+  /// Its kick, by the gradient at the new position: half a one at the end.
+  template <class L, class Model, class P, class X, class G, class M>
+  LOCKSTEP_FN static void push(const Model& model, const P& par, int s, L step, L steps, const X& x,
+                               const G& g, const M& p) {
+    using R = scalar_t<L>;
+    const L drifting = select(L(R(s)) <= steps, step, L(0));
+    const L share = select(L(R(s)) < steps, L(1), L(R(0.5)));
+    kick(model, par, drifting * share, x, g, p);
   }
 };
 

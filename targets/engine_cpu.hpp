@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The CPU back end of an engine, included by the generated instantiation of each density.
-#include "kernels/launch_cpu.hpp"
+#include "kernels/batch_cpu.hpp"
 #include "kernels/staged_cpu.hpp"
 #include "targets/engine_of.hpp"
 
@@ -47,7 +47,11 @@ struct CpuBackend {
 
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
-    with_width<R, E>([&]<class L, class LE>() { initialize_cpu<L, LE>(model, b, false, threads_); });
+    with_width<R, E>([&]<class L, class LE>() {
+      if constexpr (takes_batches<Model>)
+        if (driver_ == Driver::staged) return initialize_batch<L, LE>(model, b, threads_);
+      initialize_cpu<L, LE>(model, b, false, threads_);
+    });
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
@@ -57,6 +61,8 @@ struct CpuBackend {
           if constexpr (Model::kWalks) return advance_cpu<RandomWalk, L, LE>(model, b, spec, threads_);
           throw std::logic_error("random walks run on the target itself");
         }
+        if constexpr (takes_batches<Model>)
+          if (driver_ == Driver::staged) return advance_batch<L, LE>(model, b, spec, threads_);
         if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
       }
       advance_cpu<Hmc, L, LE>(model, b, spec, threads_);
@@ -72,6 +78,10 @@ struct CpuBackend {
   }
 
  private:
+  /// Models on the target itself or the path to it, of a density that evaluates many chains at once.
+  template <class Model>
+  static constexpr bool takes_batches = decltype(Model::density)::kBatch && requires(Model m) { m.joint(); };
+
   /// Calls f with the lane types of the width in use: 16 floats or 8 doubles to a register with AVX-512.
   template <class R, class E, class F>
   void with_width(F f) const {

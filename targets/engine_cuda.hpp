@@ -3,6 +3,7 @@
 // The CUDA back end of an engine, included by the generated instantiation of each density.
 #include <deque>
 
+#include "kernels/batch_cuda.cuh"
 #include "kernels/staged_cuda.cuh"
 #include "targets/device_vector.hpp"
 #include "targets/engine_of.hpp"
@@ -55,8 +56,10 @@ class CudaBackend {
   }
 
   template <class R, class E, class Model>
-  void initialize(const Model& model, const BatchView<R, E>& b) const {
-    if constexpr (Model::kRows > 0) {
+  void initialize(const Model& model, const BatchView<R, E>& b) {
+    if constexpr (decltype(Model::density)::kBatch) {
+      batch<R, E>(model, b, [&](auto& driver) { driver.initialize(b); });
+    } else if constexpr (Model::kRows > 0) {
       RegisterKernels<decltype(model.density), R, E>::initialize(model, b);
     } else {
       initialize_tiles(model, b);
@@ -64,7 +67,10 @@ class CudaBackend {
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
-    if constexpr (Model::kRows > 0) {
+    if constexpr (decltype(Model::density)::kBatch) {
+      if (spec.tempering == Tempering::swap) refuse("swaps of inverse temperatures");
+      batch<R, E>(model, b, [&](auto& driver) { driver.advance(b, spec); });
+    } else if constexpr (Model::kRows > 0) {
       RegisterKernels<decltype(model.density), R, E>::advance(model, b, spec);
     } else {
       if constexpr (Model::kDim == 0) {  // make_engine_for gives all but fused HMC the general model
@@ -85,7 +91,28 @@ class CudaBackend {
     swap_tiles(b, layout, cache_rows, key, iteration, units);
   }
 
+  /// Throws std::logic_error where a batch density has no driver here for what is asked.
+  static void check_batch(const EngineSpec& spec) {
+    if (spec.model.kind == ModelKind::pseudo_extended) refuse("pseudo-extended models");
+    if (spec.transition == TransitionKind::random_walk) refuse("random walks");
+  }
+
  private:
+  [[noreturn]] static void refuse(const std::string& what) {
+    throw std::logic_error(what + " do not run on a GPU for a density that evaluates chains in batches");
+  }
+  /// Runs `body` with the driver of a batch density, which is made when it is first asked for. Its models are
+  /// the target itself and the path to it; for others nothing is compiled.
+  template <class R, class E, class Model, class Body>
+  void batch(const Model& model, const BatchView<R, E>& b, Body body) {
+    if constexpr (requires { model.joint(); }) {
+      using Batch = BatchCuda<R, E, Model>;
+      if (batch_ == nullptr) batch_ = std::make_shared<Batch>(model, b);
+      body(*static_cast<Batch*>(batch_.get()));
+    } else {
+      refuse("pseudo-extended models");
+    }
+  }
   /// Memory between the stages, made at the first staged launch.
   template <class R, class E>
   StagedView<R, E> between(std::size_t chains) {
@@ -101,10 +128,12 @@ class CudaBackend {
   std::deque<DeviceVector<float>> floats_;
   std::deque<DeviceVector<double>> doubles_;
   DeviceVector<double> between_;
+  std::shared_ptr<void> batch_;  // the one BatchCuda of this back end's engine
 };
 
 template <class Density, class R, class E>
 std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec) {
+  if constexpr (Density::kBatch) CudaBackend::check_batch(spec);
   return make_engine_for<CudaBackend, R, E>(density, spec);
 }
 

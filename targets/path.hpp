@@ -56,7 +56,11 @@ struct Path {
   /// The target's gradient, and in the row of u that of the joint density.
   template <class L, class X, class P, class G>
   LOCKSTEP_FN void gradient(const X& x, const P& par, const G& g) const {
-    const L l = density.template log_density<D, L>(x, g);
+    finish_gradient(density.template log_density<D, L>(x, g), x, par, g);
+  }
+  /// The same where the target's log density l and its gradient are known.
+  template <class L, class X, class P, class G>
+  LOCKSTEP_FN void finish_gradient(L l, const X& x, const P& par, const G& g) const {
     if (!joint()) return;
     const L delta =
         base_log_density<D, L>(layout, x, par, [](int, L) {}) - (l - par[ParameterLayout::log_zeta]);
@@ -73,7 +77,10 @@ struct Path {
 
   template <class L, class X, class P, class C>
   LOCKSTEP_FN void log_density(const X& x, const P& par, const C& cache) const {
-    const L l = density.template log_density<D, L>(x, NoGradient{});
+    finish_log_density(density.template log_density<D, L>(x, NoGradient{}), x, par, cache);
+  }
+  template <class L, class X, class P, class C>
+  LOCKSTEP_FN void finish_log_density(L l, const X& x, const P& par, const C& cache) const {
     if constexpr (Tempered) {
       const L b = base_log_density<D, L>(layout, x, par, [](int, L) {});
       const L delta = b - (l - par[ParameterLayout::log_zeta]);

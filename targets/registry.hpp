@@ -24,6 +24,8 @@ class TargetInstance {
   /// The integrands of these expectations (there must be some) at x, in the scalar reference.
   virtual void quantities_at(const double* x, double* values) const = 0;
   virtual const std::vector<std::pair<std::string, double>>& facts() const = 0;
+  /// Its items, or null where it is one density.
+  virtual const Items* items() const { return nullptr; }
   virtual bool can_draw() const = 0;
   virtual void draw(ExactDraw& random, double* x) const = 0;
   /// Whether the target can propose a base, and that proposal (BaseGuess).
@@ -35,6 +37,8 @@ class TargetInstance {
   virtual double log_density(const double* x, double* gradient) const = 0;
   /// Floating-point operations of one log density with gradient, counted on a lane that counts.
   virtual double operations_per_gradient() const = 0;
+  /// Whether the staged driver takes gradients of many chains at once, by matrix products.
+  virtual bool batched() const { return false; }
   virtual std::unique_ptr<Engine> engine(const EngineSpec& spec) const = 0;
 };
 
@@ -66,6 +70,7 @@ class TargetOf : public TargetInstance {
                                                 [&](int q, double value) { values[q] = value; });
   }
   const std::vector<std::pair<std::string, double>>& facts() const override { return built_.facts; }
+  const Items* items() const override { return built_.items.get(); }
   bool can_draw() const override { return static_cast<bool>(built_.draw); }
   void draw(ExactDraw& random, double* x) const override { built_.draw(random, x); }
   bool has_base_guess() const override { return static_cast<bool>(built_.base_guess); }
@@ -87,6 +92,7 @@ class TargetOf : public TargetInstance {
     (typename Density::SpecialisedDims());
     return count > 0 ? count : operations<0>();
   }
+  bool batched() const override { return Density::kBatch; }
   std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {
     switch (spec.precision) {
       case Precision::single:

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -42,9 +43,14 @@ class TargetInput {
   virtual int integer(const std::string& key, int standard, int low, int high) = 0;
   virtual std::string choice(const std::string& key, const std::string& standard,
                              const std::vector<std::string>& allowed) = 0;
+  virtual std::string text(const std::string& key, const std::string& standard) = 0;
   virtual bool has_data() = 0;
   virtual bool has(const std::string& name) = 0;
   virtual DataArray array(const std::string& name) = 0;  // finite numbers, rectangular
+  /// Named arrays of a folder or a file, found as data are: .npy files, .npz, .safetensors.
+  virtual std::map<std::string, DataArray> tensors(const std::string& path) = 0;
+  /// One array, [image][..]: .npy, .npz, IDX.
+  virtual DataArray images(const std::string& path) = 0;
   /// Throws the one-line error of a bad input.
   [[noreturn]] virtual void fail(const std::string& message) = 0;
 };
@@ -74,6 +80,16 @@ struct BaseGuess {
   std::vector<double> mean, covariance;  // [d], [d][d]
   double log_zeta = 0;
   int components = 0;  // distinct local approximations it was matched to
+};
+
+/// Items (images) of a target that has a density for each, all of one dimension: unit u of a batch is item u.
+struct Items {
+  int count = 0;
+  std::vector<double> base_mean, base_sd;  // [item][dim]: the normal base of each item's path
+  std::vector<double> exact;               // [item][dim]: an exact draw of each, where they were simulated
+  std::vector<double> log_z;               // [item]: where it is known
+  int rows = 0, columns = 0;
+  std::vector<float> values;  // [item][row][column], to be shown
 };
 
 /// Uniform and normal draws for exact sampling of a target on the host.
@@ -107,6 +123,7 @@ enum class Tails { gaussian, heavy };
 /// What a density without modes or expectations of its own inherits.
 struct DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int>;  // dimensions compiled apart, for speed
+  static constexpr bool kBatch = false;  // gradients of many chains at once (kernels/batch_cpu.hpp)
   /// Number of the target's own expectations, and each one's integrand at x through put(index, value).
   LOCKSTEP_FN int quantities() const { return 0; }
   template <int D, class L, class X, class Put>
@@ -126,6 +143,7 @@ struct Built {
   Truth truth;
   Tails tails = Tails::gaussian;
   std::vector<std::string> quantities;  // names of the target's own expectations
+  std::shared_ptr<const Items> items;  // where there is more than one density
   /// Numbers about the target itself, named: reported in summaries.
   std::vector<std::pair<std::string, double>> facts;
   std::function<void(ExactDraw&, double*)> draw;  // an exact draw, where there is one

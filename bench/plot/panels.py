@@ -57,12 +57,12 @@ def legend_and_facets(figure, handles, labels, num_facets, height):
             for facet in range(num_facets)]
 
 
-def write_note(figure, results, whiskers="one bootstrap standard error"):
-    """Below a panel: over how many replicates, what whiskers are, and what is missing."""
+def write_note(figure, results, whiskers="one bootstrap standard error", sign="whiskers"):
+    """Below a panel: over how many replicates, what whiskers (or another sign) are, and what is missing."""
     replicates = max(len(v) for table in results.estimate.values() for v in table.values())
     note = ""
     if replicates > 1:
-        note = f"Over {replicates} replicates; whiskers: {whiskers}."
+        note = f"Over {replicates} replicates; {sign}: {whiskers}."
     if results.failed:
         note += f" {results.failed} rows without a finite estimate are left out."
     if note:

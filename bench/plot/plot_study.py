@@ -6,15 +6,16 @@ Made from results.csv and, where they are there, timings.csv, draws/*.nc and con
 stands in the study file's [plot] table:
 
     [plot]
-    kind = "rmse"                            # cost, scatter, trace, density, beta, sweep, convergence, estimates;
-                                             # or panels = ["rmse", "scatter", "beta"], one below the other
+    kind = "rmse"                            # cost, scatter, trace, density, beta, sweep, convergence, estimates,
+                                             # sandwich; or panels = ["rmse", "scatter", "beta"], one below the other
     title = "..."                            # else the study's title
     quantities = ["mean[0]"]                 # else the study's; else all with a truth; "mean" is all its entries
     labels = ["a HMC", "a PE N=2"]           # for panels of draws; else all
     groups = { a = "Equal weights" }         # first word of the labels -> heading
     split = true                             # rmse: a bar per entry, however long the vector
     cost = "gradients"                       # cost: unit, else "seconds"
-    against = "chains"                       # convergence, estimates: or "gradients_per_chain", else "gradients"
+    against = "chains"                       # convergence, estimates, sandwich: or "gradients_per_chain", else
+                                             # "gradients"
     count_modes = true                       # scatter, trace: how many of the grid's modes the draws visit
     columns = 5                              # scatter, trace, density: axes in a row
     dims = [0, 1]                            # scatter, trace: the two coordinates
@@ -43,12 +44,13 @@ import convergence_panel  # noqa: E402
 import draw_panels  # noqa: E402
 import panels  # noqa: E402
 import read  # noqa: E402
+import sandwich_panel  # noqa: E402
 import sweep_panel  # noqa: E402
 
 KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
          "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": beta_panel.BetaPanel,
          "sweep": sweep_panel.SweepPanel, "convergence": convergence_panel.ConvergencePanel,
-         "estimates": convergence_panel.EstimatesPanel}
+         "estimates": convergence_panel.EstimatesPanel, "sandwich": sandwich_panel.SandwichPanel}
 
 
 class Context:

@@ -14,8 +14,10 @@ import numpy as np
 import accuracy
 import convergence_panel
 import grid
+import plot_items
 import plot_study
 import read
+import sandwich_panel
 import style
 
 LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
@@ -66,6 +68,9 @@ def write_inputs(folder, dim):
                 error = generator.normal() / (1 + rank)
                 truth = "" if quantity == "log_z" else 0
                 rows.append([label, replicate, quantity, error, 0.1, truth, error, 100])
+            if "HMC" in label:  # log_z, the last one, between bounds
+                rows += [[label, replicate, "log_z_lower", error - 1, 0.1, "", "", 100],
+                         [label, replicate, "log_z_upper", error + 1, 0.1, "", "", 100]]
         mode = np.zeros((1, 200), int) if "HMC" in label else generator.integers(3, size=(1, 200))
         x = (MODES[mode] + 0.3 * generator.normal(size=(1, 200, 2)))[:, :, :dim]
         beta = None if "HMC" in label else generator.uniform(size=(1, 200, 2))
@@ -164,6 +169,25 @@ def check_pooling(folder):
     assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
 
 
+def check_sandwich(folder):
+    """Which labels are points of which line, and means with two standard errors, of the bounds where there are any."""
+    study = read.Study("check", "", [], {}, {})
+    for labels, lines, groups in (
+            (["ais K=50", "ais K=100", "st K=50", "st K=100"], ["ais", "st"], {""}),
+            (["x ais K=50", "x ais K=100", "y ais K=50", "y st"], ["ais", "st"], {"x", "y"})):
+        panel = sandwich_panel.SandwichPanel(
+            SimpleNamespace(labels=labels, look=style.Labels(labels, {}), study=study))
+        assert (panel.lines, set(panel.group_of.values())) == (lines, groups), (labels, panel.lines)
+    context = plot_study.Context(folder, study)
+    panel = sandwich_panel.SandwichPanel(context)
+    assert panel.prepare() is None and list(panel.facets) == ["a", "b"]
+    values = context.results.estimate["a HMC"]["log_z"]
+    mean, error = values.mean(), values.std(ddof=1) / len(values) ** 0.5
+    for points, shift in ((panel.facets["a"]["HMC"], -1), (panel.upper["a", "HMC"], 1)):
+        assert np.allclose(points, [(100, mean + shift, mean + shift - 2 * error, mean + shift + 2 * error)])
+    assert panel.facets["a"]["PE N=2"] and not panel.upper["a", "PE N=2"]
+
+
 def check_pictures(plane, line):
     for kind in plot_study.KINDS:
         folder = line if kind == "density" else plane
@@ -176,6 +200,25 @@ def check_pictures(plane, line):
     run_script(plane, plot)
     first = pictures(plane)
     assert run_script(plane, plot)[0] == 0 and pictures(plane) == first, "two runs gave different bytes"
+
+
+def check_items(folder):
+    """Evidence of many items: with and without reverse runs, images and vectors, and bad input."""
+    header = ("item", *plot_items.NUMBERS)
+    for num_items, shape, upper in ((3, (4, 4), (-0.5, 0.1, 1.5)), (150, (1, 30), ("", "", ""))):
+        folder.mkdir(exist_ok=True)
+        write_csv(folder / "items.csv", header, [[item, -item, 0.1, -item - 1, 0.1, *upper, 1 + item % 9]
+                                                 for item in range(num_items)])
+        np.save(folder / "images.npy", np.eye(num_items * shape[0], shape[1], dtype=np.uint8).reshape(-1, *shape))
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert plot_items.main([str(folder)]) == 0
+        assert (folder / "items.png").read_bytes().startswith(b"\x89PNG") and (folder / "items.svg").exists()
+    items = plot_items.read_items(folder / "items.csv")
+    assert items.index[0] == 149 and items.marked().sum() == 17 and not items.bounded().any()
+    np.save(folder / "images.npy", np.zeros((149, 4, 4), np.uint8))
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert plot_items.main([str(folder)]) == 2 and said.getvalue().count("\n") == 1
 
 
 def check_missing(plane):
@@ -215,7 +258,9 @@ def run():
         check_grid()
         check_numbers(plane)
         check_pooling(plane)
+        check_sandwich(plane)
         check_pictures(plane, line)
+        check_items(Path(name) / "items")
         check_missing(plane)
         check_bad_input(plane)
     print("plot_study: every kind of picture was drawn")

@@ -21,6 +21,9 @@ class NoInput : public TargetInput {
                      const std::vector<std::string>&) override {
     return standard;
   }
+  std::string text(const std::string&, const std::string& standard) override { return standard; }
+  std::map<std::string, DataArray> tensors(const std::string&) override { return {}; }
+  DataArray images(const std::string&) override { return {}; }
   bool has_data() override { return false; }
   bool has(const std::string&) override { return false; }
   DataArray array(const std::string&) override { return {}; }

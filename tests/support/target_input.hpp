@@ -17,6 +17,8 @@ class MemoryInput : public TargetInput {
   std::map<std::string, double> numbers;  // integers too
   std::map<std::string, std::string> choices;
   std::map<std::string, DataArray> arrays;
+  std::map<std::string, DataArray> named_tensors;  // of any file
+  DataArray image_array;
   std::set<std::string> asked;
 
   double number(const std::string& key, double standard, double low, double high) override {
@@ -40,6 +42,13 @@ class MemoryInput : public TargetInput {
       fail("setting " + key + " is unknown");
     return value;
   }
+  std::string text(const std::string& key, const std::string& standard) override {
+    asked.insert(key);
+    const auto found = choices.find(key);
+    return found == choices.end() ? standard : found->second;
+  }
+  std::map<std::string, DataArray> tensors(const std::string&) override { return named_tensors; }
+  DataArray images(const std::string&) override { return image_array; }
   bool has_data() override { return !arrays.empty(); }
   bool has(const std::string& name) override { return arrays.count(name) > 0; }
   DataArray array(const std::string& name) override {

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/item_evidence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "host/annealed_weights.hpp"
+#include "host/base_fit.hpp"
+#include "host/checkpoint.hpp"
+#include "host/clock.hpp"
+#include "host/errors.hpp"
+#include "host/files.hpp"
+#include "host/interrupt.hpp"
+#include "host/item_report.hpp"
+#include "host/run_context.hpp"
+#include "host/sample.hpp"
+#include "host/settings.hpp"
+#include "host/suggest.hpp"
+#include "host/summary.hpp"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<double> part(const std::vector<double>& all, int item, int runs) {
+  return {all.begin() + std::ptrdiff_t(item) * runs, all.begin() + std::ptrdiff_t(item + 1) * runs};
+}
+
+bool tempers(const std::string& method) {
+  return method == "st" || method == "ct-gibbs" || method == "ct-joint";
+}
+
+}  // namespace
+
+ItemConfig item_config(const RunOptions& run, const Items& items) {
+  ItemConfig c;
+  const std::vector<std::string> methods = {"auto", "bound", "ais", "bdmc", "st", "ct-gibbs", "ct-joint"};
+  c.method = run.sampler;
+  if (std::find(methods.begin(), methods.end(), c.method) == methods.end())
+    throw UserError("there is no method " + c.method + " for a target with many items. " +
+                    near_or_known(c.method, methods, "methods"));
+  if (c.method == "auto") c.method = items.exact.empty() ? "ais" : "bdmc";
+  if (c.method == "bdmc" && items.exact.empty())
+    throw UserError(
+        "method bdmc needs exact posterior draws (only images simulated from the model have them). Use "
+        "--method ais, or --set target.images=simulate:N");
+  if (!run.unbounded)
+    throw UserError(
+        "--gradients, --iterations and --se do not go with a target of many items (each gets the same runs). "
+        "Give "
+        "--set sampler.runs, sampler.temperatures and sampler.num_leapfrog");
+  if (run.draws)
+    throw UserError("--draws does not go with a target of many items (it would fill the disk). Leave it out");
+  SettingsReader s(run.sampler_settings, "method " + c.method);
+  c.bound_draws = int(s.integer("bound_draws", 100, 1, 1 << 20));
+  if (c.method != "bound") {
+    c.runs = int(s.integer("runs", 16, 2, 1 << 16));
+    c.steps = int(s.integer("temperatures", 1000, 2, 1 << 24));
+    c.num_leapfrog = int(s.integer("num_leapfrog", 10, 1, 1000));
+    if (s.has("step_size")) c.step_size = s.positive("step_size", 0.3);
+    c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
+  }
+  if (c.method == "ais" || c.method == "bdmc") {
+    const auto given = run.sampler_settings.find("schedule");
+    if (given != run.sampler_settings.end() && given->is_array()) {
+      c.given_ladder = s.get<std::vector<double>>("schedule", {});
+      check_ladder(c.given_ladder);
+      if (s.has("temperatures")) s.refuse("temperatures", "left out, for the schedule is a list");
+    } else {
+      c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+    }
+  }
+  if (tempers(c.method)) c.discard = s.in_range("discard", 0.2, 0, 0.9);
+  s.finish();
+  c.effective = s.effective();
+  return c;
+}
+
+std::vector<double> ItemConfig::ladder(const CommunicationBarrier& barrier) const {
+  if (!given_ladder.empty()) return given_ladder;
+  const int k = tempers(method) ? std::clamp(int(std::lround(4 * barrier.global())), 10, 400) : steps;
+  return schedule == "linear"      ? linear_ladder(k)
+         : schedule == "sigmoid"   ? sigmoid_ladder(k)
+         : schedule == "quadratic" ? quadratic_ladder(k)
+                                   : barrier.equal_ladder(k);
+}
+
+void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& pilot,
+               std::vector<std::uint32_t> items, ItemTable& table) {
+  double gradients = 0, divergences = 0;
+  const auto count = [&](const ItemRuns& r) {
+    gradients += r.gradients;
+    divergences += r.divergences;
+  };
+  const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws});
+  count(bounds);
+  const ItemBatch batch{items, c.runs};
+  ItemRuns forward, back;
+  ItemSchedule schedule;
+  if (c.method != "bound") schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
+  if (tempers(c.method)) {
+    // The guess of log Z that makes both ends of the path equally likely: a short annealing.
+    const int short_steps = std::max(50, c.steps / 20);
+    ItemBatch few{items, 4};
+    const ItemRuns guess =
+        anneal_items(with_own_numbers(context, "guess"), few,
+                     pilot.on(pilot.barrier().equal_ladder(short_steps), c.num_leapfrog), false);
+    count(guess);
+    ItemBatch tempered = batch;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      tempered.log_zeta.push_back(
+          std::max(summarise_weights(part(guess.log_weight, int(i), 4)).log_mean.estimate,
+                   summarise_weights(part(bounds.log_weight, int(i), c.bound_draws)).log_mean.estimate));
+    forward = temper_items(context, tempered, schedule,
+                           c.method == "st"         ? Tempering::levels
+                           : c.method == "ct-gibbs" ? Tempering::gibbs
+                                                    : Tempering::joint,
+                           c.steps, c.discard);
+  } else if (c.method != "bound") {
+    forward = anneal_items(context, batch, schedule, false);
+  }
+  if (c.method == "bdmc") back = anneal_items(with_own_numbers(context, "reverse"), batch, schedule, true);
+  count(forward);
+  count(back);
+  table.gradients += gradients;
+  table.divergences += divergences;
+  for (int i = 0; i < int(items.size()); ++i) {
+    const WeightSummary bound = summarise_weights(part(bounds.log_weight, i, c.bound_draws));
+    table.bound.push_back(bound.log_mean.estimate);
+    LogZ z = bound.log_mean, lower = z, upper{NAN, NAN};
+    double ess = bound.ess, reverse_ess = NAN;
+    if (tempers(c.method)) {
+      z = forward.log_z[i];
+      lower = {NAN, NAN};
+      ess = NAN;
+    } else if (c.method != "bound") {
+      const WeightSummary f = summarise_weights(part(forward.log_weight, i, c.runs));
+      z = lower = f.log_mean;
+      ess = f.ess;
+    }
+    if (c.method == "bdmc") {
+      const auto up = part(forward.log_weight, i, c.runs), down = part(back.log_weight, i, c.runs);
+      const WeightSummary r = summarise_weights(down);
+      upper = {-r.log_mean.estimate, r.log_mean.se};
+      reverse_ess = r.ess;
+      const LogZ bennett = bennett_acceptance_ratio(up, down);
+      if (std::isfinite(bennett.estimate))
+        z = {bennett.estimate, std::max(bennett.se, bennett_bootstrap_se(up, down, 50))};
+    }
+    table.log_z.push_back(z.estimate);
+    table.se.push_back(z.se);
+    table.lower.push_back(lower.estimate);
+    table.lower_se.push_back(lower.se);
+    table.upper.push_back(upper.estimate);
+    table.upper_se.push_back(upper.se);
+    table.ess.push_back(ess);
+    table.reverse_ess.push_back(reverse_ess);
+    table.acceptance.push_back(c.method == "bound" ? NAN : forward.acceptance[i]);
+  }
+}
+
+LogZ mean_over_items(const std::vector<double>& values) {
+  const std::size_t n = values.size();
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / double(n);
+  if (n < 2) return {mean, NAN};
+  std::mt19937_64 random(1);  // its sequence is fixed by the standard, those of distributions are not
+  double square = 0;
+  constexpr int kResamples = 400;
+  for (int b = 0; b < kResamples; ++b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += values[random() % n] - mean;
+    square += sum * sum / (double(n) * double(n) * kResamples);
+  }
+  return {mean, std::sqrt(square)};
+}
+
+Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& was_interrupted,
+                   const std::string& label) {
+  const auto start = Clock::now();
+  const Items& items = *target.items();
+  const ItemConfig c = item_config(run, items);
+  RunContext context = make_context(run, target, label);
+  // Two blocks of the matrix products for every thread: small enough to be lost when interrupted.
+  const int of_a_block = 96, per = std::max(1, 2 * context.threads * of_a_block / std::max(c.runs, 1));
+  RunSize size;
+  size.dim = target.dim();
+  size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
+  const double bytes = planned_bytes({.kind = ModelKind::path}, size);
+  check_memory(bytes, true);
+  CheckpointPlan plan;
+  if (!run.out.empty()) {
+    ensure_writable_folder(run.out);
+    plan = checkpoint_plan(run, target, c.effective);
+  }
+  say_device(run, context);
+  check_memory(bytes, run.quiet);
+  const auto show = interruptible(progress_printer(run.quiet, run.target));
+  context.progress = [&](const std::string&, double share) { show("pilot", share); };
+  ItemPilot pilot;
+  if (c.method != "bound")
+    pilot =
+        run_item_pilot(with_own_numbers(context, "pilot"), c.num_leapfrog, c.target_acceptance, c.step_size);
+  ItemTable table;
+  double seconds = 0;
+  const auto fields = [&](Checkpoint& archive) {
+    archive("table", table);
+    archive("seconds", seconds);
+  };
+  if (plan.resume) plan.load(fields);
+  auto clock = Clock::now();
+  while (table.done() < items.count) {
+    const int first = table.done(), last = std::min(items.count, first + per);
+    std::vector<std::uint32_t> which(last - first);
+    std::iota(which.begin(), which.end(), std::uint32_t(first));
+    try {
+      context.progress = [&](const std::string&, double share) {
+        show(fmt::format("images {} to {} of {}", first + 1, last, items.count), share);
+      };
+      run_items(context, c, pilot, which, table);
+    } catch (const Interrupted&) {
+      was_interrupted = true;
+    }
+    seconds += seconds_since(clock);
+    clock = Clock::now();
+    was_interrupted |= table.done() < items.count && interrupted();
+    if (table.done() < items.count && plan.due(was_interrupted)) plan.save(fields);
+    if (was_interrupted) break;
+  }
+  if (table.done() == 0) throw Interrupted();
+  return report_items(run, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/evidence.hpp"
+#include "host/item_paths.hpp"
+
+namespace lockstep {
+
+/// Settings of evidence image by image, checked.
+struct ItemConfig {
+  std::string method;  // bound, ais, bdmc, st, ct-gibbs, ct-joint
+  int runs = 16, steps = 1000, num_leapfrog = 10, bound_draws = 100;
+  double step_size = 0;  // 0: by the pilot
+  double target_acceptance = 0.8, discard = 0.2;
+  std::string schedule = "barrier";
+  std::vector<double> given_ladder;
+  Settings effective;
+  std::vector<double> ladder(const CommunicationBarrier& barrier) const;
+};
+ItemConfig item_config(const RunOptions& run, const Items& items);
+
+/// What is known of every item that has been done, in order.
+struct ItemTable {
+  std::vector<double> log_z, se, lower, lower_se, upper, upper_se, ess, reverse_ess, acceptance, bound;
+  double gradients = 0, divergences = 0;
+  int done() const { return int(log_z.size()); }
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("log_z", log_z);
+    archive("se", se);
+    archive("lower", lower);
+    archive("lower_se", lower_se);
+    archive("upper", upper);
+    archive("upper_se", upper_se);
+    archive("ess", ess);
+    archive("reverse_ess", reverse_ess);
+    archive("acceptance", acceptance);
+    archive("bound", bound);
+    archive("gradients", gradients);
+    archive("divergences", divergences);
+  }
+};
+
+/// Adds the items of a batch to the table.
+void run_items(const RunContext& context, const ItemConfig& config, const ItemPilot& pilot,
+               std::vector<std::uint32_t> items, ItemTable& table);
+
+/// A mean over items and its standard error by resampling them; the same on every machine.
+LogZ mean_over_items(const std::vector<double>& values);
+
+/// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
+/// are as large as keeps every thread busy; after each the checkpoint is saved where one is asked for.
+nlohmann::ordered_json item_evidence(const RunOptions& run, const TargetInstance& target, bool& interrupted,
+                                     const std::string& label);
+
+}  // namespace lockstep

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/item_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/config.hpp"
+#include "host/files.hpp"
+#include "host/plot_scripts.hpp"
+#include "host/run_context.hpp"
+#include "host/summary.hpp"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kWideGap = 1, kFewRuns = 2;  // nats between the bounds, effective runs: worth a warning
+
+struct Column {
+  const char* name;
+  const std::vector<double>* values;
+};
+std::vector<Column> columns(const ItemTable& t) {
+  return {{"log_z", &t.log_z},
+          {"se", &t.se},
+          {"lower", &t.lower},
+          {"lower_se", &t.lower_se},
+          {"upper", &t.upper},
+          {"upper_se", &t.upper_se},
+          {"ess", &t.ess},
+          {"reverse_ess", &t.reverse_ess},
+          {"acceptance", &t.acceptance},
+          {"bound", &t.bound}};
+}
+
+std::string number(double v) { return std::isfinite(v) ? fmt::format("{:.10g}", v) : ""; }
+
+std::string csv(const ItemTable& t) {
+  std::string text = "item,log_z,se,lower,lower_se,upper,upper_se,gap,ess,reverse_ess,acceptance,bound\n";
+  for (int i = 0; i < t.done(); ++i) {
+    text += std::to_string(i);
+    for (const Column& c : columns(t)) {
+      if (std::string(c.name) == "ess") text += "," + number(t.upper[i] - t.lower[i]);
+      text += "," + number((*c.values)[i]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// Intensities as bytes, the largest 255 unless all are 0 and 1.
+std::vector<std::uint8_t> picture(const std::vector<float>& values, std::size_t count) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const bool binary = *low >= 0 && *high <= 1;
+  const float from = binary ? 0 : *low, scale = binary ? 1 : 255 / std::max(*high - *low, 1e-30f);
+  std::vector<std::uint8_t> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = std::uint8_t(std::lround((values[i] - from) * scale));
+  return bytes;
+}
+
+Json items_json(const ItemTable& t) {
+  Json all = Json::array();
+  for (int i = 0; i < t.done(); ++i) {
+    const auto put = [](Json& to, const char* name, double v) {
+      if (std::isfinite(v)) to[name] = v;
+    };
+    Json z, item;
+    put(z, "estimate", t.log_z[i]);
+    put(z, "se", t.se[i]);
+    put(z, "lower", t.lower[i]);
+    put(z, "upper", t.upper[i]);
+    put(z, "gap", t.upper[i] - t.lower[i]);
+    item["log_z"] = z;
+    put(item, "weight_ess", t.ess[i]);
+    put(item, "reverse_ess", t.reverse_ess[i]);
+    put(item, "acceptance", t.acceptance[i]);
+    put(item, "importance_bound", t.bound[i]);
+    all.push_back(item);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string npy_bytes(const std::vector<int>& shape, const std::vector<std::uint8_t>& values) {
+  std::string dims;
+  for (int s : shape) dims += std::to_string(s) + ", ";
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + dims + "), }";
+  header.append(63 - (header.size() + 10) % 64, ' ');  // the data begin at a multiple of 64
+  header += '\n';
+  std::string out = "\x93NUMPY";
+  out += '\x01';
+  out += '\0';
+  out += char(header.size() & 0xFF);
+  out += char(header.size() >> 8);
+  out += header;
+  out.append(values.begin(), values.end());
+  return out;
+}
+
+Json report_items(const RunOptions& run, const RunContext& context, const ItemConfig& c,
+                  const ItemPilot& pilot, const ItemTable& t, double sampling_seconds, double wall_seconds,
+                  bool interrupted) {
+  const TargetInstance& target = *context.target;
+  const Items& items = *target.items();
+  const LogZ z = mean_over_items(t.log_z), lower = mean_over_items(t.lower), upper = mean_over_items(t.upper),
+             bound = mean_over_items(t.bound);
+  std::vector<double> gap;
+  for (int i = 0; i < t.done(); ++i) gap.push_back(t.upper[i] - t.lower[i]);
+  const LogZ mean_gap = mean_over_items(gap);
+  std::vector<std::string> failed, warnings;
+  double acceptance = 0;
+  int poor = 0, wide = 0;
+  for (int i = 0; i < t.done(); ++i) {
+    acceptance += t.acceptance[i] / t.done();
+    poor += t.ess[i] < kFewRuns;
+    wide += gap[i] > kWideGap;
+  }
+  if (c.method != "bound" && !(acceptance >= 0.2)) failed.push_back("acceptance");
+  if (mean_gap.estimate < -3 * mean_gap.se) failed.push_back("bounds_cross");
+  if (!std::isfinite(z.estimate)) failed.push_back("log_z");
+  if (c.method != "bound" && 2 * poor > t.done()) failed.push_back("weight_ess");
+  std::sort(failed.begin(), failed.end());
+  if (interrupted) warnings.push_back("interrupted");
+  if (t.done() < items.count)
+    warnings.push_back(fmt::format("{} of {} items are done", t.done(), items.count));
+  if (poor > 0 && c.method != "bound")
+    warnings.push_back(
+        fmt::format("{} items have fewer than {:g} effective runs: more temperatures", poor, kFewRuns));
+  if (wide > 0)
+    warnings.push_back(
+        fmt::format("{} items have bounds more than {:g} nat apart: more temperatures", wide, kWideGap));
+  if (t.divergences > 0)
+    warnings.push_back(fmt::format("{:.0f} divergent transitions: a smaller step size", t.divergences));
+
+  Json s = summary_head(run, target, context, "evidence");
+  s["verdict"] = failed.empty() ? "pass" : "fail";
+  s["failed_gates"] = failed;
+  s["warnings"] = warnings;
+  s["target"]["items"] = items.count;
+  s["sampler"] = {{"name", c.method}, {"settings", c.effective}};
+  s["chains"] = std::int64_t(items.count) * c.runs;
+  s["iterations"] = c.method == "bound" ? 0 : c.steps;
+  s["cost"] = {{"gradients", t.gradients + pilot.gradients},
+               {"warmup_gradients", pilot.gradients},
+               {"wall_s", wall_seconds},
+               {"sampling_s", sampling_seconds},
+               {"gradients_per_s", t.gradients / sampling_seconds}};
+  s["log_z"] = {
+      {"estimate", z.estimate},  {"se", z.se},           {"lower", lower.estimate},  {"lower_se", lower.se},
+      {"upper", upper.estimate}, {"upper_se", upper.se}, {"gap", mean_gap.estimate}, {"gap_se", mean_gap.se}};
+  s["items"] = items_json(t);
+  if (!items.log_z.empty()) {
+    const std::vector<double> known(items.log_z.begin(), items.log_z.begin() + t.done());
+    s["truth"] = {{"log_z", mean_over_items(known).estimate}, {"items", known}};
+  }
+  s["diagnostics"] = {{"acceptance", c.method == "bound" ? NAN : acceptance},
+                      {"num_leapfrog", c.num_leapfrog},
+                      {"divergences", std::int64_t(t.divergences)},
+                      {"importance_bound", bound.estimate},
+                      {"importance_bound_se", bound.se}};
+  if (c.method != "bound") {
+    const CommunicationBarrier barrier = pilot.barrier();
+    s["diagnostics"]["barrier"] = barrier.global();
+    s["diagnostics"]["step_size"] = pilot.step_size.back();
+    s["diagnostics"]["step_sizes"] = pilot.step_size;
+    s["diagnostics"]["pilot_acceptance"] = pilot.acceptance;
+  }
+  s = finish_summary(std::move(s));
+  if (run.out.empty()) return s;
+  write_atomically(run.out / "items.csv", csv(t));
+  const std::size_t pixels = items.values.size() / std::size_t(items.count);
+  write_atomically(run.out / "images.npy", npy_bytes({t.done(), items.rows, items.columns},
+                                                     picture(items.values, std::size_t(t.done()) * pixels)));
+  write_atomically(run.out / "run.toml", write_run_toml(run));
+  write_summary(run.out / "summary.json", s);
+  if (!interrupted) {
+    std::filesystem::remove(run.out / "checkpoint");
+    if (can_plot("plot_items.py")) run_plot("plot_items.py", {run.out.string()});
+  }
+  return s;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "targets/decoder.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <charconv>
+
+namespace lockstep {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::RowVectorXd;
+using Tensors = std::map<std::string, DataArray>;
+
+struct Asked {
+  std::string weights, images;
+  Activation hidden;
+  bool binary, drawn, encoded;
+  double noise, threshold;
+  int items;
+  std::uint64_t seed;
+
+  explicit Asked(TargetInput& in)
+      : weights(in.text("weights", "")),
+        images(in.text("images", "simulate:100")),
+        binary(in.choice("likelihood", "bernoulli", {"bernoulli", "gaussian"}) == "bernoulli"),
+        drawn(in.choice("binarise", "threshold", {"threshold", "draw"}) == "draw"),
+        encoded(in.choice("base", "encoder", {"encoder", "prior"}) == "encoder"),
+        noise(in.number("noise_sd", 0.1, 1e-6, 1e6)),
+        threshold(in.number("threshold", 0.5, 0, 1)),
+        items(in.integer("items", 0, 0, 1 << 30)),
+        seed(std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max()))) {
+    const std::string name = in.choice("activation", "tanh", {"tanh", "relu", "sigmoid"});
+    hidden = name == "tanh" ? Activation::tanh : name == "relu" ? Activation::relu : Activation::sigmoid;
+  }
+};
+
+std::string shape_text(const std::vector<int>& shape) {
+  std::string s = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) s += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return s + "]";
+}
+
+struct Layer {
+  Matrix w;  // [in][out]
+  Vector b;
+};
+
+/// A stack of layers, found by their names: PREFIX_W0, PREFIX_b0, PREFIX_W2 .. with weights [in][out], or
+/// PREFIX.0.weight, PREFIX.0.bias .. with weights [out][in], as PyTorch has them; numbers in order, gaps
+/// allowed.
+std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std::string& prefix,
+                              int inputs) {
+  std::map<int, std::pair<std::string, std::string>> names;  // number -> weight, bias
+  std::map<int, bool> turned;
+  for (const auto& [name, array] : tensors) {
+    const bool torch = name.rfind(prefix + ".", 0) == 0 && name.ends_with(".weight");
+    if (!torch && name.rfind(prefix + "_W", 0) != 0) continue;
+    const std::string digits = torch ? name.substr(prefix.size() + 1, name.size() - prefix.size() - 8)
+                                     : name.substr(prefix.size() + 2);
+    int number = 0;
+    const auto end = digits.data() + digits.size();
+    if (digits.empty() || std::from_chars(digits.data(), end, number).ptr != end) continue;
+    names[number] = {name, torch ? prefix + "." + digits + ".bias" : prefix + "_b" + digits};
+    turned[number] = torch;
+  }
+  std::vector<Layer> stack;
+  for (const auto& [number, pair] : names) {
+    const auto& [weight, bias] = pair;
+    const DataArray& w = tensors.at(weight);
+    if (w.shape.size() != 2)
+      in.fail(weight + " has shape " + shape_text(w.shape) + " (weights are matrices). Give it two indices");
+    Layer layer;
+    layer.w = Eigen::Map<const Matrix>(w.values.data(), w.shape[0], w.shape[1]);
+    if (turned[number]) layer.w.transposeInPlace();
+    if (layer.w.rows() != inputs)
+      in.fail(weight + " has shape " + shape_text(w.shape) + " (" + std::to_string(inputs) +
+              " numbers come in from the layer before). Check the order of the layers and whether it is "
+              "transposed");
+    const auto found = tensors.find(bias);
+    layer.b = Vector::Zero(layer.w.cols());
+    if (found != tensors.end()) {
+      if (std::int64_t(found->second.values.size()) != layer.w.cols())
+        in.fail(bias + " has shape " + shape_text(found->second.shape) + " (" + weight + " has " +
+                std::to_string(layer.w.cols()) + " outputs). Give one number for each");
+      layer.b = Eigen::Map<const Vector>(found->second.values.data(), layer.w.cols());
+    }
+    if (!layer.w.allFinite() || !layer.b.allFinite())
+      in.fail(weight +
+              " or its bias holds a number that is not finite (every log density would be NaN). "
+              "Train again, or give another file");
+    inputs = int(layer.w.cols());
+    stack.push_back(std::move(layer));
+  }
+  return stack;
+}
+
+Matrix through(const std::vector<Layer>& stack, Matrix h, Activation hidden, bool last_is_hidden) {
+  for (std::size_t l = 0; l < stack.size(); ++l) {
+    h = (h * stack[l].w).rowwise() + stack[l].b;
+    if (last_is_hidden || l + 1 < stack.size())
+      h = h.unaryExpr([&](double y) { return activate(hidden, y); }).eval();
+  }
+  return h;
+}
+
+/// Images of 0 and 1 from what a file holds.
+Matrix read_images(TargetInput& in, const Asked& asked, int pixels, Items& items) {
+  const DataArray a = in.images(asked.images);
+  if (a.shape.empty() || a.shape[0] == 0)
+    in.fail("target.images has no image (there is nothing to estimate). Give another file");
+  int per = 1;
+  for (std::size_t i = 1; i < a.shape.size(); ++i) per *= a.shape[i];
+  if (per != pixels)
+    in.fail("target.images has shape " + shape_text(a.shape) + " (the decoder gives " +
+            std::to_string(pixels) + " pixels). Give images of that size");
+  if (a.shape.size() == 3) {
+    items.rows = a.shape[1];
+    items.columns = a.shape[2];
+  }
+  const int count = asked.items > 0 ? std::min(asked.items, a.shape[0]) : a.shape[0];
+  Matrix x = Eigen::Map<const Matrix>(a.values.data(), count, pixels);
+  if (!x.allFinite())
+    in.fail("target.images holds a number that is not finite (its evidence would be NaN). Repair the file");
+  if (!asked.binary) return x;
+  if (!(x.minCoeff() >= 0 && x.maxCoeff() <= 255))
+    in.fail(
+        "target.images holds numbers outside 0 to 255 (they are to be intensities, of 1 or of 255). "
+        "Rescale them");
+  if (x.maxCoeff() > 1) x /= 255;
+  ExactDraw draw(asked.seed);
+  return x
+      .unaryExpr([&](double v) { return (asked.drawn ? draw.uniform() : asked.threshold) < v ? 1.0 : 0.0; })
+      .eval();
+}
+
+Matrix standard_normal(ExactDraw& draw, int rows, int columns) {
+  Matrix z(rows, columns);
+  for (double& v : z.reshaped<Eigen::RowMajor>()) v = draw.normal();
+  return z;
+}
+
+/// log N(x; b, W'W + s^2 I): the evidence where the decoder is one linear layer with normal noise.
+std::vector<double> linear_evidence(const Layer& layer, double noise, const Matrix& images) {
+  const Eigen::MatrixXd covariance =
+      layer.w.transpose() * layer.w +
+      noise * noise * Eigen::MatrixXd::Identity(layer.b.size(), layer.b.size());
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance);
+  const double norm = -0.5 * double(layer.b.size()) * std::log(2 * kPi) -
+                      Eigen::MatrixXd(llt.matrixL()).diagonal().array().log().sum();
+  std::vector<double> log_z;
+  for (Eigen::Index i = 0; i < images.rows(); ++i)
+    log_z.push_back(norm - 0.5 * llt.matrixL().solve((images.row(i) - layer.b).transpose()).squaredNorm());
+  return log_z;
+}
+
+}  // namespace
+
+TargetInfo DecoderTarget::info() {
+  return {
+      .name = "decoder",
+      .summary = "Posterior of a generative model's latent variables, image by image",
+      .formula =
+          "log N(z; 0, I) + sum_p x_p y_p - log(1 + exp y_p), y = decoder(z); normal noise: "
+          "log N(x; y, noise_sd^2 I)",
+      .settings = {{"weights",
+                    "folder of .npy files, .npz or .safetensors: decoder_W0 [in][out], decoder_b0, "
+                    "decoder_W2 .. in order, or decoder.0.weight [out][in], decoder.0.bias ..; for the "
+                    "bases of the paths optionally encoder_h_.., encoder_mean_.. and encoder_std_.. (the log "
+                    "of the standard deviation) (no default)"},
+                   {"images",
+                    "file (.npy, .npz, IDX, also .gz) of shape [image][pixel] or [image][row][column], "
+                    "or simulate:N to draw N from the model (then an exact draw of each posterior is known) "
+                    "(default simulate:100)"},
+                   {"activation", "of hidden layers: tanh, relu or sigmoid (default tanh)"},
+                   {"likelihood", "bernoulli, or gaussian with noise_sd (default bernoulli)"},
+                   {"noise_sd", "of the gaussian likelihood (default 0.1)"},
+                   {"binarise", "of intensities: threshold, or draw (default threshold)"},
+                   {"threshold", "intensity above which a pixel is 1 (default 0.5)"},
+                   {"items", "how many of the images, from the first; 0: all (default 0)"},
+                   {"base", "encoder (where the weights have one) or prior (default encoder)"},
+                   {"seed", "of simulated images and of drawn pixels (default 1)"}},
+      .data = "",
+      .truth =
+          "one linear layer with normal noise: log p(x) of every image; simulated images: one exact "
+          "draw of each posterior"};
+}
+
+Built<Decoder> DecoderTarget::build(TargetInput& in) {
+  const Asked asked(in);
+  if (asked.weights.empty())
+    in.fail(
+        "target decoder has no weights (they are the decoder). Give --set target.weights=FOLDER or FILE; "
+        "see: "
+        "lockstep targets decoder");
+  const Activation hidden = asked.hidden;
+  const bool binary = asked.binary;
+  const double noise = binary ? 0 : asked.noise;
+  const std::string& from = asked.images;
+  const Tensors tensors = in.tensors(asked.weights);
+  int dim = -1;
+  for (const char* first : {"decoder_W0", "decoder.0.weight"})
+    if (const auto found = tensors.find(first); found != tensors.end() && found->second.shape.size() == 2)
+      dim = found->second.shape[first[7] == '_' ? 0 : 1];
+  if (dim < 1)
+    in.fail(
+        "the weights have no decoder_W0 or decoder.0.weight, as a matrix (the decoder's first layer). "
+        "Rename them; see: lockstep targets decoder");
+  const auto stack = read_stack(in, tensors, "decoder", dim);
+  if (stack.size() > std::size_t(Decoder::kMostLayers))
+    in.fail("the decoder has more than " + std::to_string(Decoder::kMostLayers) +
+            " layers (as many are held). Give a shallower one");
+  const int pixels = int(stack.back().b.size());
+
+  Built<Decoder> built(dim);
+  auto items = std::make_shared<Items>();
+  Matrix images;
+  if (from.rfind("simulate:", 0) == 0) {
+    int count = 0;
+    const auto end = from.data() + from.size();
+    if (std::from_chars(from.data() + 9, end, count).ptr != end || count < 1 || count > 1000000)
+      in.fail("target.images is " + from +
+              " (a number of images from 1 to 1000000 follows the colon). Give, for "
+              "example, simulate:100");
+    if (asked.items > 0) count = std::min(count, asked.items);
+    ExactDraw draw(asked.seed);
+    const Matrix z = standard_normal(draw, count, dim);
+    images = through(stack, z, hidden, false);
+    for (double& y : images.reshaped<Eigen::RowMajor>())
+      y = binary ? (draw.uniform() < sigmoid(y) ? 1.0 : 0.0) : y + noise * draw.normal();
+    items->exact.assign(z.data(), z.data() + z.size());
+  } else {
+    images = read_images(in, asked, pixels, *items);
+  }
+  const int count = items->count = int(images.rows());
+  if (items->rows == 0) {  // square, if they can be
+    const int side = int(std::lround(std::sqrt(double(pixels))));
+    items->rows = side * side == pixels ? side : 1;
+    items->columns = pixels / items->rows;
+  }
+  const auto encoder = read_stack(in, tensors, "encoder_h", pixels);
+  const int width = encoder.empty() ? pixels : int(encoder.back().b.size());
+  const auto mean = read_stack(in, tensors, "encoder_mean", width),
+             log_sd = read_stack(in, tensors, "encoder_std", width);
+  Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
+  if (asked.encoded && !mean.empty() && !log_sd.empty()) {
+    const Matrix h = through(encoder, images, hidden, true);
+    centre = through(mean, h, hidden, false);
+    sd = through(log_sd, h, hidden, false).array().exp();
+    if (centre.cols() != dim || sd.cols() != dim)
+      in.fail("the encoder gives " + std::to_string(centre.cols()) + " means and " +
+              std::to_string(sd.cols()) + " standard deviations (there are " + std::to_string(dim) +
+              " latent variables). Check encoder_mean and encoder_std");
+  }
+  items->base_mean.assign(centre.data(), centre.data() + centre.size());
+  items->base_sd.assign(sd.data(), sd.data() + sd.size());
+  if (!binary && stack.size() == 1) items->log_z = linear_evidence(stack[0], noise, images);
+  items->values.assign(images.data(), images.data() + images.size());
+  if (count == 1 && !items->log_z.empty()) built.truth.log_z = items->log_z[0];
+
+  Decoder& density = built.density;
+  density.dim = dim;
+  density.num_layers = int(stack.size());
+  density.pixels = pixels;
+  density.items = count;
+  density.noise = noise;
+  for (std::size_t l = 0; l < stack.size(); ++l) {
+    const Layer& layer = stack[l];
+    density.layers[l] = {int(layer.w.rows()), int(layer.w.cols()),
+                         l + 1 < stack.size() ? hidden : Activation::identity,
+                         built.pool.add({layer.w.data(), layer.w.data() + layer.w.size()}),
+                         built.pool.add({layer.b.data(), layer.b.data() + layer.b.size()})};
+  }
+  density.images = built.pool.add({images.data(), images.data() + images.size()});
+  built.items = std::move(items);
+  return built;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Log densities and gradients of a decoder for all chains of a batch on a GPU, by cuBLAS;
+// targets/decoder_batch.hpp has the same on the CPU.
+#include <cublas_v2.h>
+
+#include <vector>
+
+#include "kernels/batch_cuda.cuh"
+#include "targets/dense_layer.hpp"
+
+namespace lockstep {
+
+/// Throws std::runtime_error with the place and cuBLAS's own text unless `status` is success.
+inline void check_cublas(cublasStatus_t status, const char* call, const char* file, int line) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " +
+                           cublasGetStatusString(status));
+}
+#define LOCKSTEP_CHECK_CUBLAS(call) ::lockstep::check_cublas((call), #call, __FILE__, __LINE__)
+
+/// Matrix products on one stream, by the same algorithm whenever the shapes are the same: cuBLAS adds in an
+/// order of its own choice, which depends on the shapes and on its workspace. No tensor cores where they
+/// would round.
+class Cublas {
+ public:
+  explicit Cublas(cudaStream_t stream) : workspace_(kWorkspace) {
+    cublasHandle_t handle = nullptr;
+    LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
+    handle_.reset(handle);
+    LOCKSTEP_CHECK_CUBLAS(cublasSetStream(handle, stream));  // first: it takes a workspace away
+    LOCKSTEP_CHECK_CUBLAS(cublasSetWorkspace(handle, workspace_.data(), kWorkspace));
+    LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+  }
+
+  /// c = a b, or a b' for `transposed`: a [inner][rows], c [columns][rows], and b [columns][inner], or
+  /// [inner][columns].
+  template <class R>
+  void multiply(bool transposed, int rows, int columns, int inner, const R* a, const R* b, R* c) {
+    const R one = 1, zero = 0;
+    const auto op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int stride = transposed ? columns : inner;
+    const auto gemm = [&](auto function) {
+      LOCKSTEP_CHECK_CUBLAS(function(handle_.get(), CUBLAS_OP_N, op, rows, columns, inner, &one, a, rows, b,
+                                     stride, &zero, c, rows));
+    };
+    if constexpr (std::is_same_v<R, float>) {
+      gemm(cublasSgemm);
+    } else {
+      gemm(cublasDgemm);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for its larger devices
+  struct Destroy {
+    void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
+  };
+  DeviceArray<char> workspace_;
+  std::unique_ptr<cublasContext, Destroy> handle_;
+};
+
+inline constexpr int kDecoderChains = 1024;  // of a block
+inline constexpr int kDecoderThreads = 128;
+inline constexpr int kDecoderTogether = 32;  // terms that are added in the precision of the state
+
+/// h -> activation(h + bias), a block of threads for every unit.
+template <class R>
+__global__ void __launch_bounds__(kDecoderThreads)
+    decoder_activation_kernel(R* h, const R* bias, Activation activation) {
+  h += std::size_t(blockIdx.x) * kDecoderChains;
+  const R b = bias[blockIdx.x];
+  for (int c = threadIdx.x; c < kDecoderChains; c += kDecoderThreads) h[c] = activate(activation, h[c] + b);
+}
+/// back -> back * slope at h.
+template <class R>
+__global__ void __launch_bounds__(kDecoderThreads)
+    decoder_slope_kernel(R* back, const R* h, Activation activation) {
+  const std::size_t first = std::size_t(blockIdx.x) * kDecoderChains;
+  for (int c = threadIdx.x; c < kDecoderChains; c += kDecoderThreads)
+    back[first + c] = back[first + c] * slope(activation, h[first + c]);
+}
+
+/// The chains of a block and what they see.
+template <class R>
+struct DecoderView {
+  const std::uint32_t* unit;  // of all chains
+  int first, chains;          // of the block; of all
+  const R *images, *bias;     // [item][pixel], and that of the logits
+  int items, pixels;
+  R precision;  // of normal noise
+};
+
+/// From the logits to the log likelihood's gradient in them, in place, and its sums over kDecoderTogether
+/// pixels, where `sums` [group][chain] is given. Threads for 128 chains and one group of pixels in a block.
+/// As on the CPU, log(1 + exp y) = max(y, 0) + log(1 + exp -|y|), with one logarithm of a product of the
+/// latter.
+template <bool kNormal, class R, class E>
+__global__ void __launch_bounds__(kDecoderThreads)
+    decoder_likelihood_kernel(const __grid_constant__ DecoderView<R> view, R* logits, E* sums) {
+  const int c = blockIdx.y * kDecoderThreads + threadIdx.x, group = blockIdx.x;
+  const int begin = group * kDecoderTogether, full = begin + kDecoderTogether;
+  const int end = full < view.pixels ? full : view.pixels;
+  const int chain = view.first + c < view.chains ? view.first + c : 0;  // padding sees any image
+  const R* image = view.images + std::size_t(view.unit[chain] % view.items) * view.pixels;
+  R sum = 0, product = 1;
+  E squares = 0;
+  for (int p = begin; p < end; ++p) {
+    R& at = logits[std::size_t(p) * kDecoderChains + c];
+    const R y = at + view.bias[p], x = image[p];
+    if constexpr (kNormal) {
+      const R error = x - y;
+      at = error * view.precision;
+      squares = nfma(E(at) * E(0.5), E(error), squares);
+    } else {
+      const R e = exp(-abs(y)), one = R(1) + e, r = R(1) / one;
+      at = x - select(y > R(0), r, e * r);
+      sum = fma(x, y, sum) - max(y, R(0));
+      product = product * one;
+    }
+  }
+  if (sums != nullptr)
+    sums[std::size_t(group) * kDecoderChains + c] = kNormal ? squares : E(sum - log(product));
+}
+
+/// The prior's share of the gradient and, where `values` is given, the log density: a thread for every chain.
+template <class R, class E>
+__global__ void __launch_bounds__(kDecoderThreads)
+    decoder_prior_kernel(int dim, const R* z, R* gradient, E log_norm, int groups, const E* sums, E* values) {
+  const int c = blockIdx.x * kDecoderThreads + threadIdx.x;
+  E square = 0, value = log_norm;
+  for (int i = 0; i < dim; ++i) {
+    const R x = z[std::size_t(i) * kDecoderChains + c];
+    gradient[std::size_t(i) * kDecoderChains + c] -= x;
+    square += E(x) * E(x);
+  }
+  if (values == nullptr) return;
+  for (int k = 0; k < groups; ++k) value += sums[std::size_t(k) * kDecoderChains + c];
+  values[c] = value - square / 2;
+}
+
+/// Matrices are [unit][chain of a block]. One block after the other, all products of the same shapes: the
+/// bits of a chain do not depend on how many there are or where it stands. (What BatchCuda asks of it is said
+/// there.)
+template <class Network, class R, class E>
+class DecoderCuda {
+ public:
+  /// Large enough to fill a device with the wide layers; a batch of few chains pays for as many.
+  static constexpr int kChains = kDecoderChains;
+
+  DecoderCuda(const Network& network, const std::uint32_t* unit, int chains, cudaStream_t stream)
+      : network_(network),
+        stream_(stream),
+        cublas_(stream),
+        unit_(unit),
+        chains_(chains),
+        blocks_((chains + kChains - 1) / kChains),
+        groups_((network.pixels + kDecoderTogether - 1) / kDecoderTogether),
+        position_(std::size_t(blocks_) * network.dim * kChains),
+        gradient_(std::size_t(blocks_) * network.dim * kChains),
+        value_(std::size_t(blocks_) * kChains),
+        sums_(std::size_t(groups_) * kChains) {
+    for (int l = 0; l < network.num_layers; ++l) {
+      h_.emplace_back(std::size_t(network.layers[l].out) * kChains);
+      if (l + 1 < network.num_layers) back_.emplace_back(std::size_t(network.layers[l].out) * kChains);
+    }
+  }
+
+  R* position() const { return position_.data(); }
+  R* gradient() const { return gradient_.data(); }
+  const E* value() const { return value_.data(); }
+
+  void evaluate(bool values) {
+    for (int block = 0; block < blocks_; ++block) evaluate(block, values);
+  }
+
+ private:
+  /// `above(l)` are the activations of layer l, `back(l)` the log density's gradient in them; the last layer
+  /// has the logits, and one array for both.
+  R* above(int l) const { return h_[l].data(); }
+  R* back(int l) const { return l + 1 < network_.num_layers ? back_[l].data() : h_[l].data(); }
+
+  void evaluate(int block, bool values) {
+    const int last = network_.num_layers - 1;
+    const std::size_t first = std::size_t(block) * kChains;
+    R *z = position_.data() + first * network_.dim, *g = gradient_.data() + first * network_.dim;
+    for (int l = 0; l <= last; ++l) {
+      const auto& layer = network_.layers[l];
+      cublas_.multiply(true, kChains, layer.out, layer.in, l == 0 ? z : above(l - 1), weight(l), above(l));
+      if (l < last)
+        enqueue(stream_, layer.out, kDecoderThreads, decoder_activation_kernel<R>, above(l), bias(l),
+                layer.activation);
+    }
+    likelihood(int(first), values);
+    for (int l = last; l >= 0; --l) {
+      const auto& layer = network_.layers[l];
+      R* below = l == 0 ? g : back(l - 1);
+      cublas_.multiply(false, kChains, layer.in, layer.out, back(l), weight(l), below);
+      if (l > 0)
+        enqueue(stream_, layer.in, kDecoderThreads, decoder_slope_kernel<R>, below, above(l - 1),
+                network_.layers[l - 1].activation);
+    }
+    enqueue(stream_, kChains / kDecoderThreads, kDecoderThreads, decoder_prior_kernel<R, E>, network_.dim, z,
+            g, E(network_.log_norm()), groups_, sums_.data(), values ? value_.data() + first : nullptr);
+  }
+
+  void likelihood(int first, bool values) {
+    const int last = network_.num_layers - 1;
+    const double noise = network_.noise;
+    const DecoderView<R> view{
+        unit_,      first,          chains_,         network_.images.template get<R>(),
+        bias(last), network_.items, network_.pixels, noise > 0 ? R(1 / (noise * noise)) : R(0)};
+    const dim3 grid(groups_, kChains / kDecoderThreads);
+    E* sums = values ? sums_.data() : nullptr;
+    enqueue(stream_, grid, kDecoderThreads,
+            noise > 0 ? decoder_likelihood_kernel<true, R, E> : decoder_likelihood_kernel<false, R, E>, view,
+            above(last), sums);
+  }
+
+  const R* weight(int l) const { return network_.layers[l].weight.template get<R>(); }  // [in][out]
+  const R* bias(int l) const { return network_.layers[l].bias.template get<R>(); }
+
+  const Network network_;
+  cudaStream_t stream_;
+  Cublas cublas_;
+  const std::uint32_t* unit_;
+  int chains_, blocks_, groups_;
+  DeviceArray<R> position_, gradient_;
+  DeviceArray<E> value_, sums_;
+  std::vector<DeviceArray<R>> h_, back_;
+};
+
+}  // namespace lockstep
