@@ -61,12 +61,14 @@ std::vector<std::uint8_t> picture(const std::vector<float>& values, std::size_t 
   return bytes;
 }
 
+/// What a method does not give is left out.
+void put(Json& to, const char* name, double v) {
+  if (std::isfinite(v)) to[name] = v;
+}
+
 Json items_json(const ItemTable& t) {
   Json all = Json::array();
   for (int i = 0; i < t.done(); ++i) {
-    const auto put = [](Json& to, const char* name, double v) {
-      if (std::isfinite(v)) to[name] = v;
-    };
     Json z, item;
     put(z, "estimate", t.log_z[i]);
     put(z, "se", t.se[i]);
@@ -142,33 +144,37 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   s["warnings"] = warnings;
   s["target"]["items"] = items.count;
   s["sampler"] = {{"name", c.method}, {"settings", c.effective}};
-  s["chains"] = std::int64_t(items.count) * c.runs;
+  s["chains"] = std::int64_t(items.count) * (c.method == "bound" ? c.bound_draws : c.runs);
   s["iterations"] = c.method == "bound" ? 0 : c.steps;
   s["cost"] = {{"gradients", t.gradients + pilot.gradients},
                {"warmup_gradients", pilot.gradients},
                {"wall_s", wall_seconds},
                {"sampling_s", sampling_seconds},
                {"gradients_per_s", t.gradients / sampling_seconds}};
-  s["log_z"] = {
-      {"estimate", z.estimate},  {"se", z.se},           {"lower", lower.estimate},  {"lower_se", lower.se},
-      {"upper", upper.estimate}, {"upper_se", upper.se}, {"gap", mean_gap.estimate}, {"gap_se", mean_gap.se}};
+  Json log_z = {{"estimate", z.estimate}, {"se", z.se}};
+  put(log_z, "lower", lower.estimate);
+  put(log_z, "lower_se", lower.se);
+  put(log_z, "upper", upper.estimate);
+  put(log_z, "upper_se", upper.se);
+  put(log_z, "gap", mean_gap.estimate);
+  put(log_z, "gap_se", mean_gap.se);
+  s["log_z"] = log_z;
   s["items"] = items_json(t);
   if (!items.log_z.empty()) {
     const std::vector<double> known(items.log_z.begin(), items.log_z.begin() + t.done());
     s["truth"] = {{"log_z", mean_over_items(known).estimate}, {"items", known}};
   }
-  s["diagnostics"] = {{"acceptance", c.method == "bound" ? NAN : acceptance},
-                      {"num_leapfrog", c.num_leapfrog},
-                      {"divergences", std::int64_t(t.divergences)},
-                      {"importance_bound", bound.estimate},
-                      {"importance_bound_se", bound.se}};
+  Json d = {{"importance_bound", bound.estimate}, {"importance_bound_se", bound.se}};
   if (c.method != "bound") {
-    const CommunicationBarrier barrier = pilot.barrier();
-    s["diagnostics"]["barrier"] = barrier.global();
-    s["diagnostics"]["step_size"] = pilot.step_size.back();
-    s["diagnostics"]["step_sizes"] = pilot.step_size;
-    s["diagnostics"]["pilot_acceptance"] = pilot.acceptance;
+    d["acceptance"] = acceptance;
+    d["step_size"] = pilot.step_size.back();
+    d["num_leapfrog"] = c.num_leapfrog;
+    d["divergences"] = std::int64_t(t.divergences);
+    d["barrier"] = pilot.barrier().global();
+    d["step_sizes"] = pilot.step_size;
+    d["pilot_acceptance"] = pilot.acceptance;
   }
+  s["diagnostics"] = d;
   s = finish_summary(std::move(s));
   if (run.out.empty()) return s;
   write_atomically(run.out / "items.csv", csv(t));

@@ -54,7 +54,10 @@ class DecoderBatch {
         });
     }
     if (values) value_.assign(kChains, scalar_t<E>(network_.log_norm()));
-    network_.noise > 0 ? normal_likelihood(values) : likelihood(values);
+    if (network_.noise > 0)
+      normal_likelihood(values);
+    else
+      values ? likelihood<true>() : likelihood<false>();
     for (int l = last - 1; l >= 0; --l) {
       back_[l].noalias() = back_[l + 1] * weights(l).transpose();
       if (l > 0)
@@ -89,7 +92,8 @@ class DecoderBatch {
   }
 
   /// x - sigmoid(y) from the logits, and the log likelihood sum_p x_p y_p - log(1 + exp y_p).
-  void likelihood(bool values) {
+  template <bool kValues>
+  void likelihood() {
     const int l = network_.num_layers;
     Matrix& logits = h_[l];
     for (int first = 0; first < network_.pixels; first += kTogether)
@@ -100,10 +104,12 @@ class DecoderBatch {
           const L y = load<L>(&logits(c, p)) + bias(l - 1, p), x = load<L>(&image_(c, p));
           const L e = exp(-abs(y)), one = L(1) + e, r = L(1) / one;
           store(&back_[l](c, p), x - select(y > L(0), r, e * r));
-          sum = fma(x, y, sum) - max(y, L(0));
-          product = product * one;
+          if constexpr (kValues) {
+            sum = fma(x, y, sum) - max(y, L(0));
+            product = product * one;
+          }
         }
-        if (values) store(&value_[c], load<E>(&value_[c]) + cast<E>(sum - log(product)));
+        if constexpr (kValues) store(&value_[c], load<E>(&value_[c]) + cast<E>(sum - log(product)));
       }
   }
 

@@ -91,6 +91,53 @@ TEST(Decoder, StagedProductsAgreeWithTheFusedDriver) {
   }
 }
 
+/// On the path from a base too, however beta moves.
+TEST(Decoder, StagedPathsAgreeWithTheFusedDriver) {
+  const SubjectOf<DecoderTarget> s(decoder_input(small_decoder(), 1));
+  const int n = 100, d = s.dim();
+  for (auto [tempering, control] :
+       {std::pair{Tempering::gibbs, Control::none}, std::pair{Tempering::levels, Control::none},
+        std::pair{Tempering::anneal, Control::none}, std::pair{Tempering::joint, Control::logistic}}) {
+    std::vector<double> cache[2], position[2];
+    for (int staged : {0, 1}) {
+      EngineSpec spec;
+      spec.model = {.kind = ModelKind::path, .control = control};
+      spec.precision = Precision::full;
+      spec.driver = staged ? Driver::staged : Driver::fused;
+      for (int c = 0; c < n; ++c) spec.chain.push_back(c), spec.unit.push_back(0);
+      const auto e = s.target->engine(spec);
+      const auto set = [&](int row, double v) { e->set_parameters(row, std::vector<double>(n, v)); };
+      for (int i = 0; i < d; ++i) {
+        set(e->layout().scale() + i, 0.9);
+        set(e->layout().base_mean() + i, 0.2);
+        set(e->layout().base_inv_sd() + i, 0.8);
+      }
+      set(ParameterLayout::scale_u, 1);
+      set(ParameterLayout::base_log_norm, -2);
+      set(ParameterLayout::log_zeta, -5);
+      set(ParameterLayout::step_size, 0.1);
+      set(ParameterLayout::beta, 0.3);
+      e->set_ladder({0, 0.2, 0.5, 1}, {0, 0.1, 0.2, 0}, {0.3, 0.2, 0.15, 0.1});
+      std::vector<double> x(std::size_t(e->rows()) * n);
+      for (std::size_t k = 0; k < x.size(); ++k) x[k] = std::sin(double(k));
+      e->set_position(x);
+      e->initialize();
+      LaunchSpec launch;
+      launch.key = make_stream_key(6, "paths");
+      launch.end = 3;
+      launch.num_leapfrog = 3;
+      launch.tempering = tempering;
+      launch.record = true;
+      e->advance(launch);
+      cache[staged] = e->cache();
+      position[staged] = e->position();
+    }
+    for (std::size_t k = 0; k < cache[0].size(); ++k)
+      EXPECT_NEAR(cache[0][k], cache[1][k], 1e-10 * (1 + std::abs(cache[0][k]))) << int(tempering);
+    for (std::size_t k = 0; k < position[0].size(); ++k) EXPECT_NEAR(position[0][k], position[1][k], 1e-10);
+  }
+}
+
 /// Bits do not depend on who else is in the batch, where a chain stands in it, or on threads.
 TEST(Decoder, BitsDoNotDependOnTheCompany) {
   const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({6, 40, 33, 50}), 40));
