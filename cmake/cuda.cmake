@@ -23,7 +23,6 @@ target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LO
 set(LOCKSTEP_TARGETS_LIBRARY SHARED)
 include(GNUInstallDirs)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # cuBLAS stays where it is
 
 # What each kernel uses of registers and memory goes to a log beside its object instead of to the screen; a summary
 # is printed once all are compiled.
@@ -46,6 +45,7 @@ function(lockstep_add_cuda_engines target)
   target_link_options(${target} PRIVATE LINKER:--exclude-libs,libcudart_static.a)
   set_target_properties(${target} PROPERTIES
     CUDA_SEPARABLE_COMPILATION OFF
+    INSTALL_RPATH_USE_LINK_PATH ON  # cuBLAS stays where it is
     CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${kernel_report};--compile")
   add_custom_target(lockstep-kernel-report ALL
     COMMAND ${Python3_EXECUTABLE} ${kernel_report} --report ${PROJECT_BINARY_DIR}

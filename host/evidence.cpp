@@ -13,6 +13,7 @@
 #include "host/files.hpp"
 #include "host/item_evidence.hpp"
 #include "host/parallel_tempering.hpp"
+#include "host/processes.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/summary.hpp"
@@ -112,6 +113,10 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   const std::unique_ptr<TargetInstance> own = built == nullptr ? build_target(run) : nullptr;
   const TargetInstance* target = built == nullptr ? own.get() : built;
   if (target->items() != nullptr) return item_evidence(run, *target, was_interrupted, label);
+  if (Processes::all().size() > 1)
+    throw UserError("target " + run.target +
+                    " is one density, which one process samples (each would do the same, and write the same "
+                    "files). Start it without mpirun or srun, or with one process");
   const int d = target->dim();
   EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <type_traits>
 
 #include "host/annealed_weights.hpp"
 #include "host/base_fit.hpp"
@@ -16,11 +17,15 @@
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
 #include "host/item_report.hpp"
+#include "host/processes.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/settings.hpp"
 #include "host/suggest.hpp"
 #include "host/summary.hpp"
+#ifdef LOCKSTEP_CUDA
+#include "targets/cuda_device.hpp"
+#endif
 
 namespace lockstep {
 namespace {
@@ -33,6 +38,19 @@ std::vector<double> part(const std::vector<double>& all, int item, int runs) {
 
 bool tempers(const std::string& method) {
   return method == "st" || method == "ct-gibbs" || method == "ct-joint";
+}
+
+/// Items that a process takes in a round: of as many as all have room for, or of what is left, in proportion
+/// to its room, in order of rank.
+struct Share {
+  int first, last, round_end;
+};
+Share share_of_round(const std::vector<double>& room, int rank, int done, int count) {
+  const double all = std::accumulate(room.begin(), room.end(), 0.0),
+               before = std::accumulate(room.begin(), room.begin() + rank, 0.0),
+               taken = std::min(all, double(count - done));
+  const auto end = [&](double part) { return done + int(taken * part / all); };
+  return {end(before), end(before + room[rank]), end(all)};
 }
 
 }  // namespace
@@ -179,59 +197,109 @@ LogZ mean_over_items(const std::vector<double>& values) {
   return {mean, std::sqrt(square)};
 }
 
+std::vector<double> ItemTable::numbers() const {
+  std::vector<double> all = {double(done())};
+  const auto add = [&](const char*, const auto& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
+      all.push_back(value);
+    else
+      all.insert(all.end(), value.begin(), value.end());
+  };
+  ItemTable(*this).fields(add);
+  return all;
+}
+
+void ItemTable::append(const std::vector<double>& numbers) {
+  const auto count = std::ptrdiff_t(numbers[0]);
+  auto at = numbers.begin() + 1;
+  const auto add = [&](const char*, auto& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+      value += *at++;
+    } else {
+      value.insert(value.end(), at, at + count);
+      at += count;
+    }
+  };
+  fields(add);
+}
+
 Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& was_interrupted,
                    const std::string& label) {
   const auto start = Clock::now();
   const Items& items = *target.items();
   const ItemConfig c = item_config(run, items);
-  RunContext context = make_context(run, target, label);
-  // Two blocks of the matrix products for every thread: small enough to be lost when interrupted.
-  const int of_a_block = 96, per = std::max(1, 2 * context.threads * of_a_block / std::max(c.runs, 1));
+  Processes& processes = Processes::all();
+  RunOptions own = run;  // of this process
+  own.quiet |= !processes.first();
+  if (own.threads == 0) own.threads = processes.threads();
+#ifdef LOCKSTEP_CUDA
+  if (processes.size() > 1 && run.device != "cpu") use_cuda_device(processes.rank_here());
+#endif
+  RunContext context = make_context(own, target, label);
+  // Two blocks of the matrix products for every thread, or enough chains to fill a GPU: few enough to be lost
+  // when interrupted.
+  const int at_once = context.cuda ? 1 << 16 : 2 * 96 * context.threads, per = std::max(1, at_once / c.runs);
   RunSize size;
   size.dim = target.dim();
   size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
-  const double bytes = planned_bytes({.kind = ModelKind::path}, size);
+  const double bytes = processes.here() * planned_bytes({.kind = ModelKind::path}, size);
   check_memory(bytes, true);
   CheckpointPlan plan;
-  if (!run.out.empty()) {
+  if (processes.first() && !run.out.empty()) {
     ensure_writable_folder(run.out);
     plan = checkpoint_plan(run, target, c.effective);
   }
-  say_device(run, context);
-  check_memory(bytes, run.quiet);
-  const auto show = interruptible(progress_printer(run.quiet, run.target));
+  say_device(own, context);
+  check_memory(bytes, own.quiet);
+  const auto show = interruptible(progress_printer(own.quiet, run.target));
   context.progress = [&](const std::string&, double share) { show("pilot", share); };
-  ItemPilot pilot;
-  if (c.method != "bound")
-    pilot =
-        run_item_pilot(with_own_numbers(context, "pilot"), c.num_leapfrog, c.target_acceptance, c.step_size);
-  ItemTable table;
+  ItemPilot pilot;  // the same in every process
+  try {
+    if (c.method != "bound")
+      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.num_leapfrog, c.target_acceptance,
+                             c.step_size);
+  } catch (const Interrupted&) {
+    was_interrupted = true;
+  }
+  if (processes.any(was_interrupted)) {
+    if (processes.first()) throw Interrupted();
+    throw FirstSpeaks();
+  }
+  ItemTable table;  // of the first process
   double seconds = 0;
   const auto fields = [&](Checkpoint& archive) {
     archive("table", table);
     archive("seconds", seconds);
   };
   if (plan.resume) plan.load(fields);
+  const auto room = processes.share(per), threads = processes.share(context.threads);
+  int done = int(processes.of_first(table.done()));
   auto clock = Clock::now();
-  while (table.done() < items.count) {
-    const int first = table.done(), last = std::min(items.count, first + per);
-    std::vector<std::uint32_t> which(last - first);
-    std::iota(which.begin(), which.end(), std::uint32_t(first));
+  while (done < items.count && !was_interrupted) {
+    const Share part = share_of_round(room, processes.rank(), done, items.count);
+    std::vector<std::uint32_t> which(part.last - part.first);
+    std::iota(which.begin(), which.end(), std::uint32_t(part.first));
+    ItemTable found;
     try {
       context.progress = [&](const std::string&, double share) {
-        show(fmt::format("images {} to {} of {}", first + 1, last, items.count), share);
+        show(fmt::format("images {} to {} of {}", done + 1, part.round_end, items.count), share);
       };
-      run_items(context, c, pilot, which, table);
+      if (!which.empty()) run_items(context, c, pilot, which, found);
     } catch (const Interrupted&) {
       was_interrupted = true;
     }
+    const auto parts = processes.gather(found.numbers());
+    for (int r = 0; r < int(parts.size()); ++r)  // what follows a gap is done again
+      if (share_of_round(room, r, done, items.count).first == table.done()) table.append(parts[r]);
+    done = int(processes.of_first(table.done()));
     seconds += seconds_since(clock);
     clock = Clock::now();
-    was_interrupted |= table.done() < items.count && interrupted();
-    if (table.done() < items.count && plan.due(was_interrupted)) plan.save(fields);
-    if (was_interrupted) break;
+    was_interrupted = processes.any(was_interrupted || (done < items.count && interrupted()));
+    if (done < items.count && plan.due(was_interrupted)) plan.save(fields);
   }
-  if (table.done() == 0) throw Interrupted();
+  if (!processes.first()) throw FirstSpeaks();
+  if (done == 0) throw Interrupted();
+  context.threads = int(std::accumulate(threads.begin(), threads.end(), 0.0));
   return report_items(run, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
 }
 

@@ -38,6 +38,9 @@ struct ItemTable {
     archive("gradients", gradients);
     archive("divergences", divergences);
   }
+  /// All of it as numbers, to be sent to another process, and what that one does with them.
+  std::vector<double> numbers() const;
+  void append(const std::vector<double>& numbers);
 };
 
 /// Adds the items of a batch to the table.
@@ -48,7 +51,9 @@ void run_items(const RunContext& context, const ItemConfig& config, const ItemPi
 LogZ mean_over_items(const std::vector<double>& values);
 
 /// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
-/// are as large as keeps every thread busy; after each the checkpoint is saved where one is asked for.
+/// are as large as keeps every thread busy, and processes that share the run take one each at a time, in
+/// order: numbers do not depend on how many there are. After that the checkpoint is saved where one is asked
+/// for.
 nlohmann::ordered_json item_evidence(const RunOptions& run, const TargetInstance& target, bool& interrupted,
                                      const std::string& label);
 

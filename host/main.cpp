@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "host/commands.hpp"
+#include "host/processes.hpp"
 #include "host/program.hpp"
 
 int main(int argc, char** argv) {
@@ -14,12 +15,20 @@ int main(int argc, char** argv) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
     execv("/proc/self/exe", argv);
   }
-  return lockstep::run_program("lockstep", [&] {
+  using namespace lockstep;
+  const Launch launch = launched();
+  const bool speaks = launch.rank == 0;
+  Processes& processes = Processes::all();
+  const auto body = [&] {
+    CommandLine line;
     try {
-      return lockstep::run_command(lockstep::parse_command_line(argc, argv));
-    } catch (const lockstep::HelpRequest& help) {
-      fmt::print(help.exit_status == 0 ? stdout : stderr, "{}", help.text);
+      line = parse_command_line(argc, argv);
+    } catch (const HelpRequest& help) {
+      if (speaks) fmt::print(help.exit_status == 0 ? stdout : stderr, "{}", help.text);
       return help.exit_status;
     }
-  });
+    processes.start(launch, line.command);
+    return processes.together([&] { return run_command(line); });
+  };
+  return processes.finish(run_program("lockstep", body, speaks));
 }

@@ -9,15 +9,15 @@
 
 namespace lockstep {
 
-int run_program(const char* name, const std::function<int()>& body) {
+int run_program(const char* name, const std::function<int()>& body, bool speaks) {
   int status = 1;
   try {
     status = body();
   } catch (const UserError& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
+    if (speaks) fmt::print(stderr, "{}: {}\n", name, error.what());
     status = 2;
   } catch (const std::exception& error) {
-    if (!std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, error.what());
+    if (speaks && !std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, error.what());
   }
   // A full disk often shows only when the last buffer is written.
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;

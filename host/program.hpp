@@ -5,7 +5,8 @@
 namespace lockstep {
 
 /// Runs the body of a program and returns its exit status. A UserError (2), another exception (1) and a
-/// standard output that could not be written (1) each give one line on standard error.
-int run_program(const char* name, const std::function<int()>& body);
+/// standard output that could not be written (1) each give one line on standard error, unless another process
+/// speaks for this one.
+int run_program(const char* name, const std::function<int()>& body, bool speaks = true);
 
 }  // namespace lockstep

@@ -109,6 +109,12 @@ bool cuda_available() {
   return false;
 }
 
+void use_cuda_device(int number) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 1) cudaSetDevice(number % count);
+  cudaGetLastError();  // whether there is a usable device is asked elsewhere
+}
+
 std::string cuda_device_name() {
   const CudaDevice device = require_device();
   return device.name + " (sm_" + std::to_string(device.major) + std::to_string(device.minor) + ")";

@@ -21,6 +21,10 @@ std::optional<CudaDevice> find_cuda_device(std::string* why_not = nullptr);
 /// Whether an engine can run: there is a device, and this build holds code for it. Never throws.
 bool cuda_available();
 
+/// Where there are several devices, `number` (counted round and round) is the current one from here on. Never
+/// throws.
+void use_cuda_device(int number);
+
 /// The device's name and compute capability, such as "NVIDIA H100 (sm_90)". Throws std::runtime_error without
 /// one.
 std::string cuda_device_name();

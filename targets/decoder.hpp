@@ -3,10 +3,11 @@
 // The posterior of a generative model's latent variables given an image: a neural decoder with a Bernoulli
 // likelihood (Kingma & Welling 2014), its evidence estimated image by image (Wu et al. 2017; Graham & Storkey
 // 2017, section 7.4).
+#include "kernels/device_code.hpp"
 #include "targets/dense_layer.hpp"
 #include "targets/target.hpp"
 
-#ifdef __CUDACC__
+#ifdef LOCKSTEP_DEVICE_CODE
 #include "targets/decoder_cuda.cuh"
 #else
 #include "targets/decoder_batch.hpp"
@@ -39,7 +40,7 @@ struct Decoder : DensityDefaults {
     f(images, items * pixels);
   }
 
-#ifdef __CUDACC__
+#ifdef LOCKSTEP_DEVICE_CODE
   template <class R, class E>
   using Batch = DecoderCuda<Decoder, R, E>;
 #else
@@ -53,7 +54,7 @@ struct Decoder : DensityDefaults {
            (noise > 0 ? pixels * (0.5 * std::log(2 * kPi) + std::log(noise)) : 0.0);
   }
 
-#ifndef __CUDACC__
+#ifndef LOCKSTEP_DEVICE_CODE
   template <int D, class L, class X, class G>
   L log_density(const X& z, const G& g) const {
     using R = scalar_t<L>;

@@ -30,14 +30,14 @@ struct ProgramResult {
   std::string out, err;
 };
 
-/// `lockstep ARGS...` (or another program of the build), started in `folder`, its streams in files there that
-/// a test may watch.
+/// `lockstep ARGS...` (or another program of the build, or any by its whole path), started in `folder`, its
+/// streams in files there that a test may watch.
 class Program {
  public:
   Program(const std::filesystem::path& folder, const std::vector<std::string>& args,
           const std::string& name = "lockstep")
       : out_(folder / ".stdout"), err_(folder / ".stderr") {
-    std::vector<std::string> words = {LOCKSTEP_BINARY_DIR "/" + name};
+    std::vector<std::string> words = {(std::filesystem::path(LOCKSTEP_BINARY_DIR) / name).string()};
     words.insert(words.end(), args.begin(), args.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
