@@ -20,7 +20,7 @@ class DecoderBatch {
 
  public:
   /// A multiple of 48 rows, which Eigen's kernels take at a time with AVX-512, and of a tile.
-  static constexpr int kChains = 96;
+  static constexpr int kChains = 192;
 
   explicit DecoderBatch(const Network& network) : network_(network), value_(kChains) {
     h_.push_back(Matrix::Zero(kChains, network.dim));
