@@ -77,6 +77,18 @@ std::string run_identity(const RunOptions& run, const TargetInstance& target, co
     text += fmt::format(" {:a}", target.log_density(x.data(), gradient.data()));
     for (double g : gradient) text += fmt::format(" {:a}", g);
   }
+  if (const Items* items = target.items()) {  // FNV-1a of all that items differ in
+    std::uint64_t hash = 14695981039346656037u;
+    const auto add = [&](const auto& values) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
+      for (std::size_t i = 0; i < values.size() * sizeof(values[0]); ++i)
+        hash = (hash ^ bytes[i]) * 1099511628211u;
+    };
+    add(items->values);
+    add(items->base_mean);
+    add(items->base_sd);
+    text += fmt::format("\n{} items {:x}", items->count, hash);
+  }
   return text;
 }
 

@@ -26,10 +26,10 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   const bool evidence = command == "evidence", check = command == "check";
   std::vector<OptionSpec> specs = {
       {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
-      evidence
-          ? OptionSpec{"--method", "NAME", text, what,
-                       "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe or ti (default auto)."}
-          : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
+      evidence ? OptionSpec{"--method", "NAME", text, what,
+                            "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe, ti or bound "
+                            "(default auto)."}
+               : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
       {"--data", "FILE", text, what,
        "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,
@@ -50,9 +50,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
                 : "Instead: stop at G target gradients over all chains, warm-up not counted."},
       {"--se", "S", number, how_long,
-       evidence
-           ? "Stop when the error of log Z is below S (default 0.02 without a budget), after 1e7 gradients."
-           : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+       evidence ? "Stop when the error of log Z is below S (default 0.02 without a budget), chains run for "
+                  "1e7 gradients at least."
+                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
       {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
       {"--init", "START", text, starts,
        "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},

@@ -123,15 +123,20 @@ void print_items(const nlohmann::ordered_json& s) {
   }
   if (items.size() > 10)
     fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - 10);
+  // The error of the runs for these images, and, of others like them, of which images there are.
   const auto mean = [&](const std::string& name, const std::string& key, const std::string& se) {
-    if (!std::isnan(number(z, key.c_str())))
-      fmt::print("{:<30} {:>24}\n", name, with_error(number(z, key.c_str()), number(z, se.c_str())));
+    if (std::isnan(number(z, key.c_str()))) return;
+    const std::string of_runs = se == "se" ? "mc_se" : se.substr(0, se.size() - 2) + "mc_se";
+    fmt::print("{:<30} {:>24}  (over images +- {:.2g})\n", name,
+               with_error(number(z, key.c_str()), number(z, of_runs.c_str())), number(z, se.c_str()));
   };
-  fmt::print("\n");
+  fmt::print("\nmethod {}, base {}\n", s["sampler"]["name"].get<std::string>(),
+             s["diagnostics"]["base"].get<std::string>());
   mean("mean log_z", "estimate", "se");
   mean("mean lower bound", "lower", "lower_se");
   mean("mean upper bound", "upper", "upper_se");
-  mean("mean gap", "gap", "gap_se");
+  if (!std::isnan(number(z, "gap")))
+    fmt::print("{:<30} {:>24}\n", "mean gap", with_error(number(z, "gap"), number(z, "gap_se")));
   const auto& d = s["diagnostics"];
   fmt::print("{:<30} {:>24}\n", "mean importance-weighted bound",
              with_error(number(d, "importance_bound"), number(d, "importance_bound_se")));

@@ -143,10 +143,10 @@ const std::vector<SamplerInfo>& method_registry() {
        "pilot (the levels that it chose), barrier, linear, sigmoid, quadratic, or a list from 0 to 1 "
        "(default pilot)"});
   simulated.push_back({"levels", "of a named schedule (default by the barrier)"});
-  simulated.push_back(
-      {"weights",
-       "log weights v_k of a schedule that is a list (default the pilot's, which make all levels "
-       "but the ends equally likely)"});
+  simulated.push_back({"weights",
+                       "log weights v_k of a schedule that is a list, for densities without the base's guess "
+                       "of log Z (default "
+                       "the pilot's, which make all levels but the ends equally likely)"});
   Lines extended;
   for (const auto& s : sampler_registry())
     if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());

@@ -136,8 +136,9 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   o.chains = c.chains;
   o.start_at_base = c.start_at_base;
   o.log_weight = c.weights;
-  const TemperedResult r =
-      run_tempered(context, base, c.own_ladder() ? pilot.on_ladder(c.ladder(pilot.barriers())) : pilot, o);
+  const auto barrier = pilot.barriers();
+  const Pilot on = c.own_ladder() ? pilot.on_ladder(c.ladder(barrier)) : pilot;
+  const TemperedResult r = run_tempered(context, base, on, o);
   Found f;
   f.chains = c.chains;
   // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
@@ -147,7 +148,14 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   f.diagnostics["integrated"] = as_json(r.ends);
   f.diagnostics["stepping_stones"] = as_json(r.stepping);
   f.diagnostics["drift"] = as_json(r.drift);
-  if (differ(r.ends, r.stepping)) f.failed.push_back("estimators_disagree");
+  f.diagnostics["schedule"] = on.ladder;
+  double widest = 0;
+  for (std::size_t k = 1; k < on.ladder.size(); ++k)
+    widest = std::max(widest, barrier.cumulative(on.ladder[k]) - barrier.cumulative(on.ladder[k - 1]));
+  if (c.own_ladder() && widest > 0.25)
+    f.warnings.push_back("levels are far apart: the stepping stones between them are not relied on");
+  else if (differ(r.ends, r.stepping))
+    f.failed.push_back("estimators_disagree");
   if (significant(r.drift)) f.failed.push_back("drift");
   if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
   return f;

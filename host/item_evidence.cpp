@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -78,7 +79,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
   c.bound_draws = int(s.integer("bound_draws", 100, 1, 1 << 20));
   if (c.method != "bound") {
     c.runs = int(s.integer("runs", 16, 2, 1 << 16));
-    c.steps = int(s.integer("temperatures", 1000, 2, 1 << 24));
+    c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
     c.num_leapfrog = int(s.integer("num_leapfrog", 10, 1, 1000));
     if (s.has("step_size")) c.step_size = s.positive("step_size", 0.3);
     c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
@@ -89,6 +90,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
       c.given_ladder = s.get<std::vector<double>>("schedule", {});
       check_ladder(c.given_ladder);
       if (s.has("temperatures")) s.refuse("temperatures", "left out, for the schedule is a list");
+      c.steps = int(c.given_ladder.size()) - 1;
     } else {
       c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
     }
@@ -101,7 +103,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
 
 std::vector<double> ItemConfig::ladder(const CommunicationBarrier& barrier) const {
   if (!given_ladder.empty()) return given_ladder;
-  const int k = tempers(method) ? std::clamp(int(std::lround(4 * barrier.global())), 10, 400) : steps;
+  const int k = tempers(method) ? std::clamp(int(std::lround(7 * barrier.global())), 10, 400) : steps;
   return schedule == "linear"      ? linear_ladder(k)
          : schedule == "sigmoid"   ? sigmoid_ladder(k)
          : schedule == "quadratic" ? quadratic_ladder(k)
@@ -178,23 +180,28 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
     table.upper_se.push_back(upper.se);
     table.ess.push_back(ess);
     table.reverse_ess.push_back(reverse_ess);
+    table.round_trips.push_back(tempers(c.method) ? forward.round_trips[i] : NAN);
+    table.drift.push_back(tempers(c.method) ? forward.drift[i] : NAN);
     table.acceptance.push_back(c.method == "bound" ? NAN : forward.acceptance[i]);
   }
 }
 
 LogZ mean_over_items(const std::vector<double>& values) {
-  const std::size_t n = values.size();
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / double(n);
-  if (n < 2) return {mean, NAN};
-  std::mt19937_64 random(1);  // its sequence is fixed by the standard, those of distributions are not
+  const double n = double(values.size()), mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double square = 0;
-  constexpr int kResamples = 400;
-  for (int b = 0; b < kResamples; ++b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < n; ++i) sum += values[random() % n] - mean;
-    square += sum * sum / (double(n) * double(n) * kResamples);
-  }
-  return {mean, std::sqrt(square)};
+  for (double v : values) square += (v - mean) * (v - mean);
+  return {mean, n > 1 ? std::sqrt(square / (n - 1) / n) : NAN};
+}
+
+std::array<double, 2> interval_over_items(const std::vector<double>& values) {
+  constexpr int kResamples = 1000;
+  std::mt19937_64 random(1);  // its sequence is fixed by the standard, those of distributions are not
+  std::vector<double> mean(kResamples, 0.0);
+  for (double& m : mean)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      m += values[random() % values.size()] / double(values.size());
+  std::sort(mean.begin(), mean.end());
+  return {mean[kResamples / 40], mean[kResamples - 1 - kResamples / 40]};
 }
 
 std::vector<double> ItemTable::numbers() const {
@@ -242,7 +249,9 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   RunSize size;
   size.dim = target.dim();
   size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
-  const double bytes = processes.here() * planned_bytes({.kind = ModelKind::path}, size);
+  const double bytes =
+      processes.here() * (planned_bytes({.kind = ModelKind::path}, size) +
+                          28.0 * double(items.values.size()));  // in three precisions, and as read
   check_memory(bytes, true);
   CheckpointPlan plan;
   if (processes.first() && !run.out.empty()) {
@@ -295,7 +304,7 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     seconds += seconds_since(clock);
     clock = Clock::now();
     was_interrupted = processes.any(was_interrupted || (done < items.count && interrupted()));
-    if (done < items.count && plan.due(was_interrupted)) plan.save(fields);
+    if (done > 0 && done < items.count && plan.due(was_interrupted)) plan.save(fields);
   }
   if (!processes.first()) throw FirstSpeaks();
   if (done == 0) throw Interrupted();

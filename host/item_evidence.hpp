@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+
 #include "host/evidence.hpp"
 #include "host/item_paths.hpp"
 
@@ -20,7 +22,8 @@ ItemConfig item_config(const RunOptions& run, const Items& items);
 
 /// What is known of every item that has been done, in order.
 struct ItemTable {
-  std::vector<double> log_z, se, lower, lower_se, upper, upper_se, ess, reverse_ess, acceptance, bound;
+  std::vector<double> log_z, se, lower, lower_se, upper, upper_se, ess, reverse_ess, acceptance, bound,
+      round_trips, drift;
   double gradients = 0, divergences = 0;
   int done() const { return int(log_z.size()); }
   template <class Archive>
@@ -35,6 +38,8 @@ struct ItemTable {
     archive("reverse_ess", reverse_ess);
     archive("acceptance", acceptance);
     archive("bound", bound);
+    archive("round_trips", round_trips);
+    archive("drift", drift);
     archive("gradients", gradients);
     archive("divergences", divergences);
   }
@@ -47,8 +52,10 @@ struct ItemTable {
 void run_items(const RunContext& context, const ItemConfig& config, const ItemPilot& pilot,
                std::vector<std::uint32_t> items, ItemTable& table);
 
-/// A mean over items and its standard error by resampling them; the same on every machine.
+/// A mean over items, with the standard error of their scatter (NaN of one).
 LogZ mean_over_items(const std::vector<double>& values);
+/// The 95 % interval of that mean by resampling items (percentiles); the same on every machine.
+std::array<double, 2> interval_over_items(const std::vector<double>& values);
 
 /// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
 /// are as large as keeps every thread busy, and processes that share the run take one each at a time, in

@@ -149,35 +149,49 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   launch.jitter = schedule.num_leapfrog > 1;
   launch.tempering = tempering;
   const int discarded = int(discard * iterations);
-  std::vector<double> top(n, 0.0), bottom(n, 0.0);
+  const int middle = discarded + (iterations - discarded) / 2;
+  std::vector<double> top(n, 0.0), bottom(n, 0.0), half_top, half_bottom;  // half: the first
   ItemRuns out;
   out.gradients = n;
-  std::vector<double> acceptance(batch.items.size(), 0.0);
+  out.acceptance.assign(batch.items.size(), 0.0);
+  out.round_trips = out.acceptance;
   for (int t = 0; t < iterations;) {
     launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(std::min(t + 16, t < discarded ? discarded : iterations));
+    launch.end = std::uint32_t(std::min(t + 16, t < discarded ? discarded
+                                                : t < middle  ? middle
+                                                              : iterations));
     launch.record = t >= discarded;
     engine->advance(launch);
     t = int(launch.end);
     const auto stats = engine->take_stats(), moments = engine->take_moments();
     for (int c = 0; c < n; ++c) {
-      acceptance[c / batch.runs] +=
-          stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * iterations);
+      const int i = c / batch.runs;
+      out.acceptance[i] += stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * iterations);
+      out.round_trips[i] += stats[std::size_t(stat_round_trips) * n + c] / batch.runs;
       out.gradients += stats[std::size_t(stat_gradients) * n + c];
       out.divergences += stats[std::size_t(stat_divergences) * n + c];
       if (!launch.record) continue;
       top[c] += moments[std::size_t(MomentLayout::count) * n + c];
       bottom[c] += stats[std::size_t(stat_base_weight) * n + c];
     }
+    if (t == middle) {
+      half_top = top;
+      half_bottom = bottom;
+    }
     context.progress("", double(t) / iterations);
   }
-  out.acceptance = acceptance;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    EndpointEvidence ends(batch.runs);
-    for (int r = 0; r < batch.runs; ++r) ends.add(r, top[i * batch.runs + r], bottom[i * batch.runs + r]);
+    EndpointEvidence ends(batch.runs), first(batch.runs), second(batch.runs);
+    for (int r = 0; r < batch.runs; ++r) {
+      const std::size_t c = i * batch.runs + r;
+      ends.add(r, top[c], bottom[c]);
+      first.add(r, half_top[c], half_bottom[c]);
+      second.add(r, top[c] - half_top[c], bottom[c] - half_bottom[c]);
+    }
     out.log_z.push_back(ends.value(batch.log_zeta.empty() ? 0 : batch.log_zeta[i],
                                    by_levels ? weight.front() - weight.back() : 0)
                             .value());
+    out.drift.push_back((second.value(0) - first.value(0)).estimate);
   }
   return out;
 }
@@ -226,7 +240,7 @@ ItemPilot run_item_pilot(const RunContext& context, int num_leapfrog, double tar
         variance += std::max(0.0, square - mean * mean) / chosen;
         log_z[k][i] = z.log() - std::log(double(kRuns));
       }
-      out.rates.push_back(rise * std::sqrt(std::isfinite(variance) ? variance : 0));
+      out.rates.push_back(rise * std::sqrt((std::isfinite(variance) ? variance : 0) / kPi));
       engine->set_beta(std::vector<double>(n, out.ladder[k]));
     }
     for (int m = 0; m < moves; ++m) {

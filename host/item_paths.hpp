@@ -28,6 +28,8 @@ struct ItemRuns {
   std::vector<double> log_weight;  // [item][run]: of unbiased estimates of Z, reverse: of 1 / Z
   std::vector<LogZ> log_z;         // [item]: of tempered runs
   std::vector<double> acceptance;  // [item]
+  // [item], of tempered runs: round trips of beta a run, and log Z of the second half less that of the first.
+  std::vector<double> round_trips, drift;
   double gradients = 0, divergences = 0;
 };
 

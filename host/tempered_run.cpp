@@ -235,9 +235,11 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
       plan.save(fields);
     }
     if (out.interrupted) break;
-    if (options.se > 0 && t > after(halvings) && (t - after(halvings)) % (8 * chunk) == 0 &&
-        double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
-        value(ends).value().se < 0.9 * options.se)
+    const std::int64_t halves =
+        after(halvings) - out.discarded;  // the second is at least a quarter of the first
+    if (options.se > 0 && 4 * (t - after(halvings)) >= halves && t > after(halvings) &&
+        (t - after(halvings)) % (8 * chunk) == 0 && double(t) * per_iteration >= options.least &&
+        stats[stat_round_trips] >= kLeastRoundTrips * n && value(ends).value().se < 0.9 * options.se)
       break;
   }
   out.iterations = t;

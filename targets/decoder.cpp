@@ -4,6 +4,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 namespace lockstep {
 namespace {
@@ -13,9 +14,9 @@ using Vector = Eigen::RowVectorXd;
 using Tensors = std::map<std::string, DataArray>;
 
 struct Asked {
-  std::string weights, images;
+  std::string weights, images, base;
   Activation hidden;
-  bool binary, drawn, encoded;
+  bool binary, drawn;
   double noise, threshold;
   int items;
   std::uint64_t seed;
@@ -23,9 +24,9 @@ struct Asked {
   explicit Asked(TargetInput& in)
       : weights(in.text("weights", "")),
         images(in.text("images", "simulate:100")),
+        base(in.choice("base", "auto", {"auto", "encoder", "prior"})),
         binary(in.choice("likelihood", "bernoulli", {"bernoulli", "gaussian"}) == "bernoulli"),
         drawn(in.choice("binarise", "threshold", {"threshold", "draw"}) == "draw"),
-        encoded(in.choice("base", "encoder", {"encoder", "prior"}) == "encoder"),
         noise(in.number("noise_sd", 0.1, 1e-6, 1e6)),
         threshold(in.number("threshold", 0.5, 0, 1)),
         items(in.integer("items", 0, 0, 1 << 30)),
@@ -49,8 +50,8 @@ struct Layer {
 /// A stack of layers, found by their names: PREFIX_W0, PREFIX_b0, PREFIX_W2 .. with weights [in][out], or
 /// PREFIX.0.weight, PREFIX.0.bias .. with weights [out][in], as PyTorch has them; numbers in order, gaps
 /// allowed.
-std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std::string& prefix,
-                              int inputs) {
+std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std::string& prefix, int inputs,
+                              std::set<std::string>& used) {
   std::map<int, std::pair<std::string, std::string>> names;  // number -> weight, bias
   std::map<int, bool> turned;
   for (const auto& [name, array] : tensors) {
@@ -68,8 +69,10 @@ std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std
   for (const auto& [number, pair] : names) {
     const auto& [weight, bias] = pair;
     const DataArray& w = tensors.at(weight);
-    if (w.shape.size() != 2)
-      in.fail(weight + " has shape " + shape_text(w.shape) + " (weights are matrices). Give it two indices");
+    if (w.shape.size() != 2 || w.shape[0] < 1 || w.shape[1] < 1)
+      in.fail(weight + " has shape " + shape_text(w.shape) +
+              " (weights are matrices, and not empty). Give it two indices");
+    used.insert({weight, bias});
     Layer layer;
     layer.w = Eigen::Map<const Matrix>(w.values.data(), w.shape[0], w.shape[1]);
     if (turned[number]) layer.w.transposeInPlace();
@@ -85,10 +88,12 @@ std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std
                 std::to_string(layer.w.cols()) + " outputs). Give one number for each");
       layer.b = Eigen::Map<const Vector>(found->second.values.data(), layer.w.cols());
     }
-    if (!layer.w.allFinite() || !layer.b.allFinite())
-      in.fail(weight +
-              " or its bias holds a number that is not finite (every log density would be NaN). "
-              "Train again, or give another file");
+    const auto usable = [](const auto& m) { return m.allFinite() && m.cwiseAbs().maxCoeff() < 1e30; };
+    if (!usable(layer.w) || !usable(layer.b))
+      in.fail(
+          weight +
+          " or its bias holds a number that is not finite, or beyond 1e30 (every log density would be NaN). "
+          "Train again, or give another file");
     inputs = int(layer.w.cols());
     stack.push_back(std::move(layer));
   }
@@ -109,7 +114,7 @@ Matrix read_images(TargetInput& in, const Asked& asked, int pixels, Items& items
   const DataArray a = in.images(asked.images);
   if (a.shape.empty() || a.shape[0] == 0)
     in.fail("target.images has no image (there is nothing to estimate). Give another file");
-  int per = 1;
+  std::int64_t per = 1;
   for (std::size_t i = 1; i < a.shape.size(); ++i) per *= a.shape[i];
   if (per != pixels)
     in.fail("target.images has shape " + shape_text(a.shape) + " (the decoder gives " +
@@ -127,7 +132,14 @@ Matrix read_images(TargetInput& in, const Asked& asked, int pixels, Items& items
     in.fail(
         "target.images holds numbers outside 0 to 255 (they are to be intensities, of 1 or of 255). "
         "Rescale them");
-  if (x.maxCoeff() > 1) x /= 255;
+  if (x.maxCoeff() > 1) {
+    if ((x.array() != x.array().round()).any())
+      in.fail(
+          "target.images holds fractions, and numbers above 1 (intensities are fractions up to 1, or whole "
+          "up "
+          "to 255). Rescale them");
+    x /= 255;
+  }
   ExactDraw draw(asked.seed);
   return x
       .unaryExpr([&](double v) { return (asked.drawn ? draw.uniform() : asked.threshold) < v ? 1.0 : 0.0; })
@@ -138,6 +150,16 @@ Matrix standard_normal(ExactDraw& draw, int rows, int columns) {
   Matrix z(rows, columns);
   for (double& v : z.reshaped<Eigen::RowMajor>()) v = draw.normal();
   return z;
+}
+
+/// A misspelt name would leave out a layer or a bias.
+void refuse_unused(TargetInput& in, const Tensors& tensors, const std::set<std::string>& used) {
+  for (const auto& [name, array] : tensors)
+    if (!used.contains(name) && (name.starts_with("decoder") || name.starts_with("encoder")))
+      in.fail(
+          "the weights hold " + name +
+          ", which belongs to no layer (it would have no effect). Rename or remove it; see: lockstep targets "
+          "decoder");
 }
 
 /// log N(x; b, W'W + s^2 I): the evidence where the decoder is one linear layer with normal noise.
@@ -178,7 +200,8 @@ TargetInfo DecoderTarget::info() {
                    {"binarise", "of intensities: threshold, or draw (default threshold)"},
                    {"threshold", "intensity above which a pixel is 1 (default 0.5)"},
                    {"items", "how many of the images, from the first; 0: all (default 0)"},
-                   {"base", "encoder (where the weights have one) or prior (default encoder)"},
+                   {"base",
+                    "of the paths: encoder, prior, or auto, the encoder where there is one (default auto)"},
                    {"seed", "of simulated images and of drawn pixels (default 1)"}},
       .data = "",
       .truth =
@@ -206,7 +229,8 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
     in.fail(
         "the weights have no decoder_W0 or decoder.0.weight, as a matrix (the decoder's first layer). "
         "Rename them; see: lockstep targets decoder");
-  const auto stack = read_stack(in, tensors, "decoder", dim);
+  std::set<std::string> used;
+  const auto stack = read_stack(in, tensors, "decoder", dim, used);
   if (stack.size() > std::size_t(Decoder::kMostLayers))
     in.fail("the decoder has more than " + std::to_string(Decoder::kMostLayers) +
             " layers (as many are held). Give a shallower one");
@@ -222,12 +246,18 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
       in.fail("target.images is " + from +
               " (a number of images from 1 to 1000000 follows the colon). Give, for "
               "example, simulate:100");
-    if (asked.items > 0) count = std::min(count, asked.items);
+    if (double(count) * pixels > 2e9)
+      in.fail("target.images is " + from + " (that many images of " + std::to_string(pixels) +
+              " pixels do not fit). Give fewer");
     ExactDraw draw(asked.seed);
-    const Matrix z = standard_normal(draw, count, dim);
+    Matrix z = standard_normal(draw, count, dim);
     images = through(stack, z, hidden, false);
     for (double& y : images.reshaped<Eigen::RowMajor>())
       y = binary ? (draw.uniform() < sigmoid(y) ? 1.0 : 0.0) : y + noise * draw.normal();
+    if (asked.items > 0 && asked.items < count) {
+      z.conservativeResize(asked.items, Eigen::NoChange);
+      images.conservativeResize(asked.items, Eigen::NoChange);
+    }
     items->exact.assign(z.data(), z.data() + z.size());
   } else {
     images = read_images(in, asked, pixels, *items);
@@ -238,12 +268,22 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
     items->rows = side * side == pixels ? side : 1;
     items->columns = pixels / items->rows;
   }
-  const auto encoder = read_stack(in, tensors, "encoder_h", pixels);
+  const auto encoder = read_stack(in, tensors, "encoder_h", pixels, used);
   const int width = encoder.empty() ? pixels : int(encoder.back().b.size());
-  const auto mean = read_stack(in, tensors, "encoder_mean", width),
-             log_sd = read_stack(in, tensors, "encoder_std", width);
+  const auto mean = read_stack(in, tensors, "encoder_mean", width, used),
+             log_sd = read_stack(in, tensors, "encoder_std", width, used);
+  refuse_unused(in, tensors, used);
+  if (mean.empty() != log_sd.empty() || (mean.empty() && !encoder.empty()))
+    in.fail(
+        "the encoder has encoder_mean or encoder_std alone, or neither (a base takes both). Give both, or no "
+        "encoder");
+  if (mean.empty() && asked.base == "encoder")
+    in.fail(
+        "target.base is encoder (the weights have none). Give encoder_mean and encoder_std, or take the "
+        "prior");
   Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
-  if (asked.encoded && !mean.empty() && !log_sd.empty()) {
+  if (asked.base != "prior" && !mean.empty()) {
+    items->base = "encoder";
     const Matrix h = through(encoder, images, hidden, true);
     centre = through(mean, h, hidden, false);
     sd = through(log_sd, h, hidden, false).array().exp();
@@ -252,6 +292,10 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
               std::to_string(sd.cols()) + " standard deviations (there are " + std::to_string(dim) +
               " latent variables). Check encoder_mean and encoder_std");
   }
+  if (!centre.allFinite() || !sd.allFinite() || sd.minCoeff() < 1e-30)
+    in.fail(
+        "the encoder gives a mean or a standard deviation that is no use (not finite, or zero). Check its "
+        "weights, or give --set target.base=prior");
   items->base_mean.assign(centre.data(), centre.data() + centre.size());
   items->base_sd.assign(sd.data(), sd.data() + sd.size());
   if (!binary && stack.size() == 1) items->log_z = linear_evidence(stack[0], noise, images);

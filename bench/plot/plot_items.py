@@ -197,7 +197,7 @@ def headline(items, name):
     n = len(items)
 
     def error(se):
-        return 2 * math.sqrt(np.square(se).sum()) / n
+        return 2 * math.sqrt(np.square(se).sum()) / n  # given the images: of their scatter summary.json speaks
 
     def figures(value, margin):
         digits = 2 if not 0 < margin < 0.01 else min(4, -math.floor(math.log10(margin)))
@@ -210,7 +210,7 @@ def headline(items, name):
     (lower, below), (upper, above) = (figures(bound.mean(), max(margins)) for bound in (items.lower, items.upper))
     below, above = (figures(0, margin)[1] for margin in margins)
     return (f"Mean log Z of {n} {name}: between {lower} and {upper}",
-            f"± {below} and ± {above}: two standard errors of the mean lower and upper bound")
+            f"± {below} and ± {above}: two standard errors of these means for the images shown")
 
 
 def legend(items):

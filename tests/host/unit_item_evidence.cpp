@@ -101,7 +101,8 @@ TEST_F(ItemRun, BadInputIsOneLine) {
   refuses(command({"--set", "sampler.runs=1"}), "runs");
   refuses(command({"--set", "sampler.schedule=[0,0.5]"}), "ladder");
   refuses(command({"--set", "target.images=nowhere.npy"}), "nowhere.npy");
-  refuses({"sample", "--target", "decoder", "--sampler", "hmc", "--set", "target.weights=weights"}, "100 items");
+  refuses({"sample", "--target", "decoder", "--sampler", "hmc", "--set", "target.weights=weights"},
+          "100 items");
   refuses({"evidence", "--target", "gaussian", "--method", "bound"}, "many items");
   refuses({"evidence", "--target", "decoder"}, "no weights");
 }
@@ -114,8 +115,11 @@ TEST(ItemEvidence, MeansOverItemsAreJudgedByResampling) {
   for (double v : values) square += (v - mean) * (v - mean) / 199;
   const LogZ z = mean_over_items(values);
   EXPECT_NEAR(z.estimate, mean, 1e-12);
-  EXPECT_NEAR(z.se, std::sqrt(square / 200),
-              0.15 * std::sqrt(square / 200));  // 400 resamples: 3.5 % is one sd
+  EXPECT_NEAR(z.se, std::sqrt(square / 200), 1e-12);
+  // Ends of the percentile interval: each with a standard error of 2.7 se / sqrt(1000).
+  const auto [low, high] = interval_over_items(values);
+  EXPECT_NEAR(low, mean - 1.96 * z.se, 0.35 * z.se);
+  EXPECT_NEAR(high, mean + 1.96 * z.se, 0.35 * z.se);
   EXPECT_TRUE(std::isnan(mean_over_items({1.0}).se));
 }
 
@@ -132,7 +136,7 @@ TEST(ItemPilot, AimsAtTheAcceptanceAndMeasuresTheBarrier) {
   EXPECT_NEAR(p.log_z.front(), 0, 1e-12);
   EXPECT_NEAR(p.log_z.back(), 0, 1e-9);  // the guess of log Z taken out
   // The path is convex in between: d^2 log z / d beta^2 = Var Delta.
-  for (std::size_t k = 1; k + 1 < p.log_z.size(); ++k) EXPECT_LT(p.log_z[k], 0.5);
+  for (std::size_t k = 1; k + 1 < p.log_z.size(); ++k) EXPECT_LT(p.log_z[k], 0.1);  // and the noise of 8 runs
   const ItemSchedule at = p.on({0, 0.25, 1}, 5);
   EXPECT_EQ(at.step_size.front(), p.step_size.front());
   EXPECT_EQ(at.step_size.back(), p.step_size.back());

@@ -26,11 +26,14 @@ inline std::map<std::string, DataArray> random_decoder(const std::vector<int>& w
 inline std::map<std::string, DataArray> small_decoder() { return random_decoder({3, 7, 5, 11}); }
 
 inline MemoryInput decoder_input(std::map<std::string, DataArray> tensors, int images,
-                                 const std::string& likelihood = "bernoulli", double noise = 0.7) {
+                                 const std::string& likelihood = "bernoulli", double noise = 0.7,
+                                 const std::string& activation = "tanh") {
   MemoryInput in;
   in.named_tensors = std::move(tensors);
-  in.choices = {
-      {"weights", "w"}, {"images", "simulate:" + std::to_string(images)}, {"likelihood", likelihood}};
+  in.choices = {{"weights", "w"},
+                {"images", "simulate:" + std::to_string(images)},
+                {"likelihood", likelihood},
+                {"activation", activation}};
   if (likelihood == "gaussian") in.numbers["noise_sd"] = noise;
   return in;
 }

@@ -70,8 +70,10 @@ TEST(Decoder, ReferenceIsTheFormula) {
 
 /// The agreement of the two drivers: the same chains, through matrix products and chain by chain.
 TEST(Decoder, StagedProductsAgreeWithTheFusedDriver) {
-  for (const char* likelihood : {"bernoulli", "gaussian"}) {
-    const SubjectOf<DecoderTarget> s(decoder_input(small_decoder(), 1, likelihood));
+  for (const auto& [likelihood, activation] :
+       {std::pair{"bernoulli", "tanh"}, std::pair{"gaussian", "tanh"}, std::pair{"bernoulli", "relu"},
+        std::pair{"bernoulli", "sigmoid"}}) {
+    const SubjectOf<DecoderTarget> s(decoder_input(small_decoder(), 1, likelihood, 0.7, activation));
     const std::vector<std::uint32_t> unit(130, 0);
     for (auto [precision, tolerance] : {std::pair{Precision::single, 2e-5}, std::pair{Precision::mixed, 2e-5},
                                         std::pair{Precision::full, 1e-12}}) {
@@ -245,6 +247,24 @@ TEST(Decoder, BadInputIsRefused) {
               HasSubstr("decoder_b0 has shape [2]"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) { in.named_tensors["decoder_W0"].values[1] = NAN; })),
               HasSubstr("not finite"));
+  EXPECT_THAT(complaint(with([](MemoryInput& in) {
+                in.named_tensors["decoder_bias0"] = {{1}, {1}};
+              })),
+              HasSubstr("belongs to no layer"));
+  EXPECT_THAT(complaint(with([](MemoryInput& in) {
+                in.named_tensors["decoder_W2"] = {{}, {3, 0}};
+              })),
+              HasSubstr("not empty"));
+  EXPECT_THAT(complaint(with([](MemoryInput& in) {
+                in.named_tensors["encoder_mean_W0"] = {std::vector<double>(8, 0.1), {4, 2}};
+              })),
+              HasSubstr("alone"));
+  EXPECT_THAT(complaint(with([](MemoryInput& in) {
+                in.named_tensors["encoder_mean_W0"] = {std::vector<double>(8, 0.1), {4, 2}};
+                in.named_tensors["encoder_std_W0"] = in.named_tensors["encoder_mean_W0"];
+                in.named_tensors["encoder_std_b0"] = {{800, 800}, {2}};
+              })),
+              HasSubstr("no use"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) { in.choices["images"] = "simulate:0"; })),
               HasSubstr("simulate:0"));
   const auto file = [&](DataArray images) {
