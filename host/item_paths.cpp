@@ -150,7 +150,7 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   launch.tempering = tempering;
   const int discarded = int(discard * iterations);
   const int middle = discarded + (iterations - discarded) / 2;
-  std::vector<double> top(n, 0.0), bottom(n, 0.0), half_top, half_bottom;  // half: the first
+  std::vector<double> top(n, 0.0), bottom(n, 0.0), half_top = top, half_bottom = top;  // half: the first
   ItemRuns out;
   out.gradients = n;
   out.acceptance.assign(batch.items.size(), 0.0);

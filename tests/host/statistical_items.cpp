@@ -89,6 +89,7 @@ TEST(ItemEvidence, TemperedRunsThatAreTooShortFail) {
   MemoryInput in = decoder_input(random_decoder({8, 20, 60}, 4), 24);
   const SubjectOf<DecoderTarget> s(in);
   for (const char* method : {"st", "ct-gibbs", "ct-joint"}) {
+    EXPECT_EQ(run(*s.target, method, {{"temperatures", 1}, {"num_leapfrog", 2}}, 2)["verdict"], "fail");
     const Json j = run(*s.target, method, {{"temperatures", 12}, {"num_leapfrog", 2}}, 2);
     EXPECT_EQ(j["verdict"], "fail") << method;
     EXPECT_NE(j["failed_gates"].dump().find("round_trips"), std::string::npos) << j["failed_gates"];
