@@ -50,9 +50,8 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
                 : "Instead: stop at G target gradients over all chains, warm-up not counted."},
       {"--se", "S", number, how_long,
-       evidence ? "Stop when the error of log Z is below S (default 0.02 without a budget), chains run for "
-                  "1e7 gradients at least."
-                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+       evidence ? "Stop when the error of log Z is below S (default 0.02), from 1e7 gradients on."
+           : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
       {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
       {"--init", "START", text, starts,
        "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
