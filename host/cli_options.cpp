@@ -51,7 +51,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                 : "Instead: stop at G target gradients over all chains, warm-up not counted."},
       {"--se", "S", number, how_long,
        evidence ? "Stop when the error of log Z is below S (default 0.02), from 1e7 gradients on."
-           : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
       {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
       {"--init", "START", text, starts,
        "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
