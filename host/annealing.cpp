@@ -49,49 +49,59 @@ std::vector<double> exact_draws(const RunContext& context, int chains) {
 
 }  // namespace
 
-AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
-  const auto clock = Clock::now();
-  const int n = options.runs;
-  // Units 0 and 1: forward and reverse runs draw from streams of their own.
-  auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
-  auto ladder = options.ladder, step = options.step_size;
-  if (options.reverse) {
+AnnealedChains anneal_chains(Engine& engine, const StreamKey& key, std::vector<double> ladder,
+                             std::vector<double> step_size, bool reverse, int num_leapfrog,
+                             const std::vector<double>& start, int chunk,
+                             const std::function<void(double)>& show) {
+  if (reverse) {
     std::reverse(ladder.begin(), ladder.end());
-    std::reverse(step.begin(), step.end());
+    std::reverse(step_size.begin(), step_size.end());
   }
-  ladder = engine->set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step);
-
-  set_per_unit(*engine, ParameterLayout::beta, {ladder.front()});
-  set_per_unit(*engine, ParameterLayout::step_size, {step.front()});
-  engine->set_position(options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n));
-  engine->initialize();
-
-  AnnealingResult out;
-  out.gradients = n;
+  ladder = engine.set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step_size);
+  set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
+  set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
+  engine.set_position(start);
+  engine.initialize();
   // Transitions at the inner levels; the last step of beta is the host's.
-  const int inner = int(ladder.size()) - 2;
+  const int n = engine.chains(), inner = int(ladder.size()) - 2;
   LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = options.num_leapfrog;
-  launch.jitter = options.num_leapfrog > 1;
+  launch.key = key;
+  launch.num_leapfrog = num_leapfrog;
+  launch.jitter = num_leapfrog > 1;
   launch.tempering = Tempering::anneal;
-  for (int t = 0; t < inner; t += 64) {
+  for (int t = 0; t < inner; t += chunk) {
     launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(std::min(t + 64, inner));
+    launch.end = std::uint32_t(std::min(t + chunk, inner));
     launch.first_level = t + 1;
-    engine->advance(launch);
-    context.progress(options.reverse ? "annealing back" : "annealing", double(launch.end) / inner);
+    engine.advance(launch);
+    show(double(launch.end) / inner);
   }
-  const auto stats = engine->take_stats();
-  const auto cache = engine->cache(), beta = engine->beta();
-  out.log_weight.resize(n);
+  AnnealedChains out{std::vector<double>(n), engine.take_stats()};
+  const auto cache = engine.cache(), beta = engine.beta();
   for (int c = 0; c < n; ++c) {
     const double last = (beta[c] - ladder.back()) * cache[n + c];
-    out.log_weight[c] = stats[std::size_t(stat_log_weight) * n + c] + last;
+    out.log_weight[c] = out.stats[std::size_t(stat_log_weight) * n + c] + last;
     if (!std::isfinite(out.log_weight[c])) out.log_weight[c] = -INFINITY;
-    out.acceptance += stats[std::size_t(stat_acceptance) * n + c] / (double(n) * std::max(inner, 1));
-    out.divergences += stats[std::size_t(stat_divergences) * n + c];
-    out.gradients += stats[std::size_t(stat_gradients) * n + c];
+  }
+  return out;
+}
+
+AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
+  const auto clock = Clock::now();
+  const int n = options.runs, inner = int(options.ladder.size()) - 2;
+  // Units 0 and 1: forward and reverse runs draw from streams of their own.
+  auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
+  AnnealedChains chains = anneal_chains(
+      *engine, context.key, options.ladder, options.step_size, options.reverse, options.num_leapfrog,
+      options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n), 64,
+      [&](double share) { context.progress(options.reverse ? "annealing back" : "annealing", share); });
+  AnnealingResult out;
+  out.gradients = n;
+  out.log_weight = std::move(chains.log_weight);
+  for (int c = 0; c < n; ++c) {
+    out.acceptance += chains.stats[std::size_t(stat_acceptance) * n + c] / (double(n) * std::max(inner, 1));
+    out.divergences += chains.stats[std::size_t(stat_divergences) * n + c];
+    out.gradients += chains.stats[std::size_t(stat_gradients) * n + c];
   }
   if (!options.reverse) {
     const double most = *std::max_element(out.log_weight.begin(), out.log_weight.end());

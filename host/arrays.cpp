@@ -7,7 +7,6 @@
 #include <fstream>
 #include <memory>
 
-#include "host/errors.hpp"
 #include "host/npy.hpp"
 #include "host/settings.hpp"
 
@@ -15,21 +14,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw UserError(fmt::format(text, std::forward<Args>(args)...));
-}
-
-/// Size of a file that can be read.
-std::uint64_t size_of(const fs::path& path) {
-  std::error_code error;
-  const std::uint64_t size = fs::file_size(path, error);
-  if (error || !std::ifstream(path))
-    refuse("cannot read the file '{}' (its content is needed). Check its name and permissions.",
-           path.string());
-  return size;
-}
 
 /// Array number `index` of an archive, whose file has `file_bytes`.
 NumericArray read_member(zip_t* archive, zip_uint64_t index, const std::string& name, const zip_stat_t& stat,

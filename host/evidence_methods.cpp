@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "host/annealed_weights.hpp"
 #include "host/annealing.hpp"
@@ -137,7 +138,9 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   o.start_at_base = c.start_at_base;
   o.log_weight = c.weights;
   const auto barrier = pilot.barriers();
-  const Pilot on = c.own_ladder() ? pilot.on_ladder(c.ladder(barrier)) : pilot;
+  const std::optional<Pilot> own =
+      c.own_ladder() ? std::optional(pilot.on_ladder(c.ladder(barrier))) : std::nullopt;
+  const Pilot& on = own ? *own : pilot;
   const TemperedResult r = run_tempered(context, base, on, o);
   Found f;
   f.chains = c.chains;

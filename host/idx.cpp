@@ -13,18 +13,12 @@
 #include <new>
 #include <optional>
 
-#include "host/errors.hpp"
 #include "host/npy.hpp"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw UserError(fmt::format(text, std::forward<Args>(args)...));
-}
 
 /// What gzip packed, piece by piece. A file may have several packed parts; anything else in it is an error.
 class Unpacker {
@@ -152,11 +146,8 @@ NumericArray read_idx(const Source& source) {
 
 NumericArray load_idx(const fs::path& path) {
   const std::string name = path.string();
-  std::error_code error;
-  const std::uint64_t bytes = fs::file_size(path, error);
+  const std::uint64_t bytes = size_of(path);
   std::ifstream file(path, std::ios::binary);
-  if (error || !file)
-    refuse("cannot read the file '{}' (its content is needed). Check its name and permissions.", name);
   char mark[2] = {};
   file.read(mark, sizeof mark);
   file.clear();  // of the end of a file shorter than that

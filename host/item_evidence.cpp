@@ -119,6 +119,9 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
   };
   const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws});
   count(bounds);
+  std::vector<WeightSummary> bound;
+  for (int i = 0; i < int(items.size()); ++i)
+    bound.push_back(summarise_weights(part(bounds.log_weight, i, c.bound_draws)));
   const ItemBatch batch{items, c.runs};
   ItemRuns forward, back;
   ItemSchedule schedule;
@@ -135,7 +138,7 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
     for (std::size_t i = 0; i < items.size(); ++i)
       tempered.log_zeta.push_back(
           std::max(summarise_weights(part(guess.log_weight, int(i), 4)).log_mean.estimate,
-                   summarise_weights(part(bounds.log_weight, int(i), c.bound_draws)).log_mean.estimate));
+                   bound[i].log_mean.estimate));
     forward = temper_items(context, tempered, schedule,
                            c.method == "st"         ? Tempering::levels
                            : c.method == "ct-gibbs" ? Tempering::gibbs
@@ -150,10 +153,9 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
   table.gradients += gradients;
   table.divergences += divergences;
   for (int i = 0; i < int(items.size()); ++i) {
-    const WeightSummary bound = summarise_weights(part(bounds.log_weight, i, c.bound_draws));
-    table.bound.push_back(bound.log_mean.estimate);
-    LogZ z = bound.log_mean, lower = z, upper{NAN, NAN};
-    double ess = bound.ess, reverse_ess = NAN;
+    table.bound.push_back(bound[i].log_mean.estimate);
+    LogZ z = bound[i].log_mean, lower = z, upper{NAN, NAN};
+    double ess = bound[i].ess, reverse_ess = NAN;
     if (tempers(c.method)) {
       z = forward.log_z[i];
       lower = {NAN, NAN};

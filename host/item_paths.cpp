@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/annealing.hpp"
 #include "host/log_z_estimators.hpp"
 
 namespace lockstep {
@@ -12,9 +13,8 @@ namespace {
 /// The weight of an estimate that has gone wrong.
 double weight_of(double log_weight) { return std::isfinite(log_weight) ? log_weight : -INFINITY; }
 
-void count(ItemRuns& out, Engine& engine, const ItemBatch& batch, int transitions) {
-  const auto stats = engine.take_stats();
-  const int n = engine.chains();
+void count(ItemRuns& out, const std::vector<double>& stats, const ItemBatch& batch, int transitions) {
+  const int n = int(batch.items.size()) * batch.runs;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     double a = 0;
     for (int r = 0; r < batch.runs; ++r) {
@@ -22,7 +22,6 @@ void count(ItemRuns& out, Engine& engine, const ItemBatch& batch, int transition
       a += stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * std::max(transitions, 1));
       out.gradients += stats[std::size_t(stat_gradients) * n + c];
       out.divergences += stats[std::size_t(stat_divergences) * n + c];
-      out.log_weight.push_back(stats[std::size_t(stat_log_weight) * n + c]);
     }
     out.acceptance.push_back(a);
   }
@@ -90,40 +89,17 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
                       bool reverse) {
   const Items& items = *context.target->items();
   const int d = context.target->dim(), n = int(batch.items.size()) * batch.runs;
-  auto engine = item_engine(context, batch);
-  auto ladder = schedule.ladder, step = schedule.step_size;
   auto x = reverse ? std::vector<double>(std::size_t(d) * n) : item_draws(context, batch, 0);
-  if (reverse) {
-    std::reverse(ladder.begin(), ladder.end());
-    std::reverse(step.begin(), step.end());
-    for (int i = 0; i < d; ++i)
-      for (int c = 0; c < n; ++c)
-        x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
-  }
-  ladder = engine->set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step);
-  set_per_unit(*engine, ParameterLayout::beta, {ladder.front()});
-  set_per_unit(*engine, ParameterLayout::step_size, {step.front()});
-  engine->set_position(x);
-  engine->initialize();
-  const int inner = int(ladder.size()) - 2;
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = schedule.num_leapfrog;
-  launch.jitter = schedule.num_leapfrog > 1;
-  launch.tempering = Tempering::anneal;
-  for (int t = 0; t < inner; t += 16) {
-    launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(std::min(t + 16, inner));
-    launch.first_level = t + 1;
-    engine->advance(launch);
-    context.progress("", double(launch.end) / inner);
-  }
+  for (int i = 0; i < d && reverse; ++i)
+    for (int c = 0; c < n; ++c)
+      x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
+  AnnealedChains chains =
+      anneal_chains(*item_engine(context, batch), context.key, schedule.ladder, schedule.step_size, reverse,
+                    schedule.num_leapfrog, x, 16, [&](double share) { context.progress("", share); });
   ItemRuns out;
   out.gradients = n;
-  count(out, *engine, batch, inner);
-  const auto cache = engine->cache(), beta = engine->beta();
-  for (int c = 0; c < n; ++c)  // the last step of beta is the host's
-    out.log_weight[c] = weight_of(out.log_weight[c] + (beta[c] - ladder.back()) * cache[n + c]);
+  out.log_weight = std::move(chains.log_weight);
+  count(out, chains.stats, batch, int(schedule.ladder.size()) - 2);
   return out;
 }
 

@@ -19,36 +19,34 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kWideGap = 1, kFewRuns = 2;  // nats between the bounds, effective runs: worth a warning
 
-struct Column {
-  const char* name;
-  const std::vector<double>* values;
-};
-std::vector<Column> columns(const ItemTable& t) {
-  return {{"log_z", &t.log_z},
-          {"se", &t.se},
-          {"lower", &t.lower},
-          {"lower_se", &t.lower_se},
-          {"upper", &t.upper},
-          {"upper_se", &t.upper_se},
-          {"ess", &t.ess},
-          {"reverse_ess", &t.reverse_ess},
-          {"acceptance", &t.acceptance},
-          {"bound", &t.bound}};
+std::vector<double> gaps(const ItemTable& t) {
+  std::vector<double> gap;
+  for (int i = 0; i < t.done(); ++i) gap.push_back(t.upper[i] - t.lower[i]);
+  return gap;
 }
 
-std::string number(double v) { return std::isfinite(v) ? fmt::format("{:.10g}", v) : ""; }
-
+/// What is not known is an empty cell.
 std::string csv(const ItemTable& t) {
-  std::string text = "item,log_z,se,lower,lower_se,upper,upper_se,gap,ess,reverse_ess,acceptance,bound\n";
+  const auto gap = gaps(t);
+  const std::pair<const char*, const std::vector<double>*> columns[] = {{"log_z", &t.log_z},
+                                                                        {"se", &t.se},
+                                                                        {"lower", &t.lower},
+                                                                        {"lower_se", &t.lower_se},
+                                                                        {"upper", &t.upper},
+                                                                        {"upper_se", &t.upper_se},
+                                                                        {"gap", &gap},
+                                                                        {"ess", &t.ess},
+                                                                        {"reverse_ess", &t.reverse_ess},
+                                                                        {"acceptance", &t.acceptance},
+                                                                        {"bound", &t.bound}};
+  std::string text = "item";
+  for (const auto& [name, values] : columns) text += fmt::format(",{}", name);
   for (int i = 0; i < t.done(); ++i) {
-    text += std::to_string(i);
-    for (const Column& c : columns(t)) {
-      if (std::string(c.name) == "ess") text += "," + number(t.upper[i] - t.lower[i]);
-      text += "," + number((*c.values)[i]);
-    }
-    text += "\n";
+    text += fmt::format("\n{}", i);
+    for (const auto& [name, values] : columns)
+      text += std::isfinite((*values)[i]) ? fmt::format(",{:.10g}", (*values)[i]) : ",";
   }
-  return text;
+  return text + "\n";
 }
 
 /// Intensities as bytes, the largest 255 unless all are 0 and 1.
@@ -114,8 +112,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   const Items& items = *target.items();
   const LogZ z = mean_over_items(t.log_z), lower = mean_over_items(t.lower), upper = mean_over_items(t.upper),
              bound = mean_over_items(t.bound);
-  std::vector<double> gap;
-  for (int i = 0; i < t.done(); ++i) gap.push_back(t.upper[i] - t.lower[i]);
+  const auto gap = gaps(t);
   const LogZ mean_gap = mean_over_items(gap);
   std::vector<std::string> failed, warnings;
   double acceptance = 0, noise = 0;

@@ -6,19 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <string_view>
 
-#include "host/errors.hpp"
-
 namespace lockstep {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw UserError(fmt::format(text, std::forward<Args>(args)...));
-}
 
 void read_all(const NpyStream& stream, char* to, std::size_t count) {
   if (stream.read(to, count) != count) refuse_damaged(stream.name, "it ends early");
@@ -195,6 +189,15 @@ Header read_header(const NpyStream& stream, std::uint64_t& bytes_read) {
 }
 
 }  // namespace
+
+std::uint64_t size_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (error || !std::ifstream(path))
+    refuse("cannot read the file '{}' (its content is needed). Check its name and permissions.",
+           path.string());
+  return size;
+}
 
 void refuse_damaged(const std::string& name, const std::string& how) {
   refuse("{} is damaged: {} (its numbers cannot be trusted). Write or copy it again.", name, how);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "host/arrays.hpp"
+#include "host/errors.hpp"
 
 namespace lockstep {
 
@@ -19,6 +22,15 @@ struct NpyStream {
 
 /// Reads an array and, one byte beyond it, the end of its stream. Throws UserError as load_npy does.
 NumericArray read_npy(const NpyStream& stream);
+
+/// Throws the UserError of this text.
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw UserError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// Size of a file that can be read; a UserError for another.
+std::uint64_t size_of(const std::filesystem::path& path);
 
 /// Throws the UserError of a file whose parts contradict each other; `how` is a clause such as "it ends
 /// early".

@@ -13,7 +13,6 @@
 #include <set>
 #include <tuple>
 
-#include "host/errors.hpp"
 #include "host/npy.hpp"
 #include "host/settings.hpp"
 
@@ -22,11 +21,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw UserError(fmt::format(text, std::forward<Args>(args)...));
-}
 
 void read_all(std::istream& file, char* to, std::uint64_t count, const std::string& name) {
   file.read(to, static_cast<std::streamsize>(count));
@@ -157,12 +151,8 @@ NumericArray read_tensor(std::istream& file, Tensor tensor, const std::string& w
 
 std::map<std::string, NumericArray> load_safetensors(const fs::path& path) {
   const std::string name = path.string();
-  std::error_code error;
-  std::uint64_t rest = fs::file_size(path, error);
+  std::uint64_t rest = size_of(path);
   std::ifstream file(path, std::ios::binary);
-  if (error || !file)
-    refuse("cannot read the file '{}' (its content is needed). Check its name and permissions.", name);
-
   unsigned char field[8] = {};
   if (rest < sizeof field) refuse_damaged(name, "it ends early");
   read_all(file, reinterpret_cast<char*>(field), sizeof field, name);

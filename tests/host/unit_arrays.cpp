@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/errors.hpp"
+#include "tests/support/array_files.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep {
@@ -56,40 +57,14 @@ class ArrayFiles : public testing::ProgramTest {
   }
 
   /// The one line that refuses the file.
-  static std::string complaint(const fs::path& path) {
-    try {
-      load(path);
-    } catch (const UserError& error) {
-      const std::string text = error.what();
-      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-      EXPECT_NE(text.find(path.string()), std::string::npos) << text;
-      EXPECT_TRUE(text.ends_with(".") && text.find(" (") != std::string::npos &&
-                  text.find("). ") != std::string::npos)
-          << text;
-      return text;
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-  }
+  static std::string complaint(const fs::path& path) { return testing::file_complaint(path, load); }
   static void expect_refused(const fs::path& path, const std::string& part) {
     const std::string text = complaint(path);
     EXPECT_NE(text.find(part), std::string::npos) << text << "\nwanted: " << part;
   }
 
   /// Whatever is in the file, it is refused in one line or gives values of its shapes.
-  static bool is_refused(const fs::path& path) {
-    try {
-      for (const auto& [name, array] : load(path)) {
-        std::size_t count = 1;
-        for (const std::size_t size : array.shape) count *= size;
-        std::visit([&](const auto& values) { EXPECT_EQ(values.size(), count); }, array.values);
-      }
-    } catch (const UserError& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-      return true;
-    }
-    return false;
-  }
+  static bool is_refused(const fs::path& path) { return testing::file_is_refused(path, load); }
 };
 
 template <class T>

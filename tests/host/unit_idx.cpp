@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "host/errors.hpp"
+#include "tests/support/array_files.hpp"
 #include "tests/support/run_python.hpp"
 
 namespace lockstep {
@@ -76,21 +77,7 @@ class IdxFiles : public testing::FolderTest {
   }
 
   /// The one line that refuses the file; empty, with a failure, when it is read.
-  static std::string complaint(const fs::path& path) {
-    try {
-      load_idx(path);
-    } catch (const UserError& error) {
-      const std::string text = error.what();
-      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-      EXPECT_NE(text.find(path.string()), std::string::npos) << text;
-      EXPECT_TRUE(text.ends_with(".") && text.find(" (") != std::string::npos &&
-                  text.find("). ") != std::string::npos)
-          << text;
-      return text;
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-  }
+  static std::string complaint(const fs::path& path) { return testing::file_complaint(path, load_idx); }
   void refuses(const std::string& bytes, const std::string& part) {
     const std::string text = complaint(put(bytes));
     EXPECT_NE(text.find(part), std::string::npos) << text << "\nwanted: " << part;
@@ -103,16 +90,9 @@ class IdxFiles : public testing::FolderTest {
 
   /// Whatever is in the file, it is refused or gives values of its shape.
   bool is_refused(const std::string& bytes) {
-    try {
-      const NumericArray array = load_idx(put(bytes));
-      std::size_t count = 1;
-      for (const std::size_t size : array.shape) count *= size;
-      std::visit([&](const auto& values) { EXPECT_EQ(values.size(), count); }, array.values);
-    } catch (const UserError& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-      return true;
-    }
-    return false;
+    return testing::file_is_refused(put(bytes), [](const fs::path& path) {
+      return std::map<std::string, NumericArray>{{"x", load_idx(path)}};
+    });
   }
 };
 
