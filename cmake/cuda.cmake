@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA back end. CMake 3.25 is older than CUDA 13: it must be told how to ask nvcc for C++20, and which
-# architectures there are.
-set(CMAKE_CUDA_ARCHITECTURES ${LOCKSTEP_CUDA_ARCHITECTURES})
+# The CUDA back end. CMake 3.25 is older than CUDA 13: it must be told how to ask nvcc for C++20.
+set(CMAKE_CUDA_ARCHITECTURES OFF)
 if(NOT CMAKE_CUDA_COMPILER)
   find_program(nvcc nvcc HINTS /usr/local/cuda/bin REQUIRED)
   set(CMAKE_CUDA_COMPILER ${nvcc})
@@ -12,9 +11,15 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 find_package(CUDAToolkit REQUIRED)
 
+# Machine code for every architecture from the instructions of the first: nothing here uses what later ones add, and
+# they are made once, which is the larger part of compiling. They go along for architectures still to come.
+list(GET LOCKSTEP_CUDA_ARCHITECTURES 0 first)
+list(TRANSFORM LOCKSTEP_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE code)
+string(REPLACE ";" "," code "${code},compute_${first}")
 # --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
 # subnormals are zero.
 target_compile_options(lockstep-flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_${first},code=[${code}]>"
   $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)

@@ -9,6 +9,7 @@
 #include "host/evidence.hpp"
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
+#include "host/item_evidence.hpp"
 #include "host/peak.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
@@ -62,8 +63,12 @@ void list_samplers(const std::string& name) {
       names.push_back(s.name);
       if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
       if (name != s.name) continue;
-      fmt::print("{}: {}\n  {}\n  source       {}\n  settings\n", s.name, s.summary, s.formula, s.source);
+      fmt::print("{}: {}\n  {}\n  source       {}\n", s.name, s.summary, s.formula, s.source);
+      if (!s.settings.empty()) fmt::print("  settings\n");
       print_settings(s.settings, "sampler");
+      const auto of_items = item_settings(s.name);
+      if (!of_items.empty()) fmt::print("  settings on a target with many items, such as decoder\n");
+      print_settings(of_items, "sampler");
     }
   };
   list(sampler_registry(), 6);

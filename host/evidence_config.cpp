@@ -117,14 +117,8 @@ const std::vector<SamplerInfo>& method_registry() {
       "barrier (equal communication barrier, from the pilot), linear, sigmoid, quadratic, or a list from 0 "
       "to 1 "
       "(default barrier)";
-  const Lines annealing = {
-      {"temperatures", "inverse temperatures after the first (default 1000)"},
-      {"schedule", schedules},
-      {"runs",
-       "of targets with many items (images): runs of each (default 16; there num_leapfrog "
-       "is 10 and bound_draws 100; also of st, ct-gibbs and ct-joint, whose iterations are "
-       "then the temperatures)"}};
-  const Lines bound = {{"bound_draws", "draws of the base for each item (default 100)"}};
+  const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
+                           {"schedule", schedules}};
   const Lines chains = {{"discard",
                          "share of the iterations that is not recorded (default 0.2; of long runs less: no "
                          "more iterations than at 1e7 gradients)"},
@@ -182,8 +176,11 @@ const std::vector<SamplerInfo>& method_registry() {
       {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
        "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them", with(annealing),
        "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
-      {"bound", "importance-weighted bound, for targets with many items (images): a cheap first answer",
-       "log (1/n) sum_i density(x_i) / base(x_i)", bound, "Burda, Grosse & Salakhutdinov (2016)"},
+      {"bound",
+       "importance-weighted bound, for targets with many items (images): a cheap first answer",
+       "log (1/n) sum_i density(x_i) / base(x_i)",
+       {},
+       "Burda, Grosse & Salakhutdinov (2016)"},
       {"pe", "the pseudo-extended chain of lockstep sample",
        "log Z = log zeta + log sum (1 - w_i) w_1(x_i) - log sum (1 - w_i) w_0(x_i)", extended,
        "Nemeth et al. (2019); the estimate: host/pe_evidence.hpp"},

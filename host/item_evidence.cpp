@@ -37,6 +37,9 @@ std::vector<double> part(const std::vector<double>& all, int item, int runs) {
   return {all.begin() + std::ptrdiff_t(item) * runs, all.begin() + std::ptrdiff_t(item + 1) * runs};
 }
 
+const std::vector<std::string> kMethods = {"auto", "bound", "ais", "bdmc", "st", "ct-gibbs", "ct-joint"};
+
+bool anneals(const std::string& method) { return method == "auto" || method == "ais" || method == "bdmc"; }
 bool tempers(const std::string& method) {
   return method == "st" || method == "ct-gibbs" || method == "ct-joint";
 }
@@ -56,22 +59,42 @@ Share share_of_round(const std::vector<double>& room, int rank, int done, int co
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> item_settings(const std::string& method) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (std::find(kMethods.begin(), kMethods.end(), method) == kMethods.end()) return lines;
+  if (method != "bound")
+    lines = {{"runs", "runs of each item (default 16)"},
+             {"temperatures", tempers(method) ? "iterations of a run (default 1000)"
+                                              : "inverse temperatures after the first (default 1000)"},
+             {"num_leapfrog", "mean leapfrog steps of a transition (default 10)"},
+             {"step_size", "of all of them (default: by a pilot, along the path)"},
+             {"target_acceptance", "acceptance that the pilot's step sizes aim at (default 0.8)"}};
+  if (anneals(method))
+    lines.emplace_back("schedule",
+                       "barrier, linear, sigmoid, quadratic, or a list from 0 to 1 (default barrier)");
+  if (tempers(method))
+    lines.emplace_back("discard", "share of the iterations that is not recorded (default 0.2)");
+  lines.emplace_back(
+      "base", "where paths begin: encoder, prior, or auto, the encoder where there is one (default auto)");
+  lines.emplace_back("bound_draws", "draws of the base for the importance-weighted bound (default 100)");
+  return lines;
+}
+
 ItemConfig item_config(const RunOptions& run, const Items& items) {
   ItemConfig c;
-  const std::vector<std::string> methods = {"auto", "bound", "ais", "bdmc", "st", "ct-gibbs", "ct-joint"};
   c.method = run.sampler;
-  if (std::find(methods.begin(), methods.end(), c.method) == methods.end())
+  if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
     throw UserError("there is no method " + c.method + " for a target with many items. " +
-                    near_or_known(c.method, methods, "methods"));
+                    near_or_known(c.method, kMethods, "methods"));
   if (c.method == "auto") c.method = items.exact.empty() ? "ais" : "bdmc";
   if (c.method == "bdmc" && items.exact.empty())
     throw UserError(
         "method bdmc needs exact posterior draws (only images simulated from the model have them). Use "
         "--method ais, or --set target.images=simulate:N");
-  if (!run.unbounded)
+  if (!run.unbounded || run.chains > 0)
     throw UserError(
-        "--gradients, --iterations and --se do not go with a target of many items (each gets the same runs). "
-        "Give "
+        "--gradients, --iterations, --se and --chains do not go with a target of many items (each gets the "
+        "same runs). Give "
         "--set sampler.runs, sampler.temperatures and sampler.num_leapfrog");
   if (run.draws)
     throw UserError("--draws does not go with a target of many items (it would fill the disk). Leave it out");
@@ -84,7 +107,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
     if (s.has("step_size")) c.step_size = s.positive("step_size", 0.3);
     c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
   }
-  if (c.method == "ais" || c.method == "bdmc") {
+  if (anneals(c.method)) {
     const auto given = run.sampler_settings.find("schedule");
     if (given != run.sampler_settings.end() && given->is_array()) {
       c.given_ladder = s.get<std::vector<double>>("schedule", {});
@@ -95,6 +118,10 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
       c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
     }
   }
+  c.base = s.one_of("base", "auto", {"auto", "encoder", "prior"});
+  if (c.base == "encoder" && items.base != "encoder")
+    s.refuse("base", "prior, for the target's weights have no encoder (encoder_mean and encoder_std)");
+  if (c.base == "auto") c.base = items.base;
   if (tempers(c.method)) c.discard = s.in_range("discard", 0.2, 0, 0.9);
   s.finish();
   c.effective = s.effective();
@@ -117,19 +144,20 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
     gradients += r.gradients;
     divergences += r.divergences;
   };
-  const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws});
+  const bool prior = c.base == "prior";
+  const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws, prior});
   count(bounds);
   std::vector<WeightSummary> bound;
   for (int i = 0; i < int(items.size()); ++i)
     bound.push_back(summarise_weights(part(bounds.log_weight, i, c.bound_draws)));
-  const ItemBatch batch{items, c.runs};
+  const ItemBatch batch{items, c.runs, prior};
   ItemRuns forward, back;
   ItemSchedule schedule;
   if (c.method != "bound") schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
   if (tempers(c.method)) {
     // The guess of log Z that makes both ends of the path equally likely: a short annealing.
     const int short_steps = std::max(50, c.steps / 20);
-    ItemBatch few{items, 4};
+    const ItemBatch few{items, 4, prior};
     const ItemRuns guess =
         anneal_items(with_own_numbers(context, "guess"), few,
                      pilot.on(pilot.barrier().equal_ladder(short_steps), c.num_leapfrog), false);
@@ -267,8 +295,8 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   ItemPilot pilot;  // the same in every process
   try {
     if (c.method != "bound")
-      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.num_leapfrog, c.target_acceptance,
-                             c.step_size);
+      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
+                             c.target_acceptance, c.step_size);
   } catch (const Interrupted&) {
     was_interrupted = true;
   }

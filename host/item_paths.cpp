@@ -2,6 +2,7 @@
 #include "host/item_paths.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "host/annealing.hpp"
@@ -12,6 +13,13 @@ namespace {
 
 /// The weight of an estimate that has gone wrong.
 double weight_of(double log_weight) { return std::isfinite(log_weight) ? log_weight : -INFINITY; }
+
+/// Mean and standard deviation, on an axis, of the base of an item.
+std::array<double, 2> base_of(const Items& items, const ItemBatch& batch, std::uint32_t item, int axis) {
+  if (batch.prior) return {0, 1};
+  const std::size_t at = std::size_t(item) * (items.base_mean.size() / items.count) + axis;
+  return {items.base_mean[at], items.base_sd[at]};
+}
 
 void count(ItemRuns& out, const std::vector<double>& stats, const ItemBatch& batch, int transitions) {
   const int n = int(batch.items.size()) * batch.runs;
@@ -38,11 +46,11 @@ std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& 
   for (std::uint32_t item : batch.items) {
     double sum = -0.5 * d * std::log(2 * kPi);
     for (int i = 0; i < d; ++i) {
-      const std::size_t at = std::size_t(item) * d + i;
-      mean.push_back(items.base_mean[at]);
-      sd.push_back(items.base_sd[at]);
-      inv_sd.push_back(1 / sd.back());
-      sum -= std::log(sd.back());
+      const auto [m, s] = base_of(items, batch, item, i);
+      mean.push_back(m);
+      sd.push_back(s);
+      inv_sd.push_back(1 / s);
+      sum -= std::log(s);
     }
     log_norm.push_back(sum);
   }
@@ -65,8 +73,8 @@ std::vector<double> item_draws(const RunContext& context, const ItemBatch& batch
     const std::uint32_t item = batch.items[c / batch.runs];
     const Draw<double> draw{context.key, iteration, std::uint32_t(c % batch.runs), item};
     draw.normals(Purpose::base, d, [&](int i, double v) {
-      const std::size_t at = std::size_t(item) * d + i;
-      x[std::size_t(i) * n + c] = items.base_mean[at] + items.base_sd[at] * v;
+      const auto [mean, sd] = base_of(items, batch, item, i);
+      x[std::size_t(i) * n + c] = mean + sd * v;
     });
   }
   return x;
@@ -172,11 +180,12 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   return out;
 }
 
-ItemPilot run_item_pilot(const RunContext& context, int num_leapfrog, double target_acceptance,
+ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
                          double step_size) {
   constexpr int kMostItems = 24, kRuns = 8, kSteps = 100;
   ItemBatch batch;
   batch.runs = kRuns;
+  batch.prior = prior;
   const int count = context.target->items()->count, chosen = std::min(count, kMostItems);
   for (int i = 0; i < chosen; ++i)
     batch.items.push_back(std::uint32_t((2 * std::int64_t(i) + 1) * count / (2 * chosen)));

@@ -21,6 +21,7 @@ struct ItemSchedule {
 struct ItemBatch {
   std::vector<std::uint32_t> items;
   int runs = 1;
+  bool prior = false;                 // paths begin at N(0, I), whatever base the target has
   std::vector<double> log_zeta = {};  // [item] a guess of log Z that is taken out of the target; empty: 0
 };
 
@@ -66,7 +67,7 @@ struct ItemPilot {
   /// Step sizes and log z on another ladder, interpolated.
   ItemSchedule on(std::vector<double> other, int num_leapfrog) const;
 };
-ItemPilot run_item_pilot(const RunContext& context, int num_leapfrog, double target_acceptance,
+ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
                          double step_size);
 
 }  // namespace lockstep

@@ -192,7 +192,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
     const std::vector<double> known(items.log_z.begin(), items.log_z.begin() + t.done());
     s["truth"] = {{"log_z", mean_over_items(known).estimate}, {"items", known}};
   }
-  Json d = {{"base", items.base}, {"importance_bound", bound.estimate}};
+  Json d = {{"base", c.base}, {"importance_bound", bound.estimate}};
   put(d, "importance_bound_se", bound.se);
   if (c.method != "bound") {
     d["acceptance"] = acceptance;

@@ -14,7 +14,7 @@ using Vector = Eigen::RowVectorXd;
 using Tensors = std::map<std::string, DataArray>;
 
 struct Asked {
-  std::string weights, images, base;
+  std::string weights, images;
   Activation hidden;
   bool binary, drawn;
   double noise, threshold;
@@ -24,7 +24,6 @@ struct Asked {
   explicit Asked(TargetInput& in)
       : weights(in.text("weights", "")),
         images(in.text("images", "simulate:100")),
-        base(in.choice("base", "auto", {"auto", "encoder", "prior"})),
         binary(in.choice("likelihood", "bernoulli", {"bernoulli", "gaussian"}) == "bernoulli"),
         drawn(in.choice("binarise", "threshold", {"threshold", "draw"}) == "draw"),
         noise(in.number("noise_sd", 0.1, 1e-6, 1e6)),
@@ -200,8 +199,6 @@ TargetInfo DecoderTarget::info() {
                    {"binarise", "of intensities: threshold, or draw (default threshold)"},
                    {"threshold", "intensity above which a pixel is 1 (default 0.5)"},
                    {"items", "how many of the images, from the first; 0: all (default 0)"},
-                   {"base",
-                    "of the paths: encoder, prior, or auto, the encoder where there is one (default auto)"},
                    {"seed", "of simulated images and of drawn pixels (default 1)"}},
       .data = "",
       .truth =
@@ -277,12 +274,8 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
     in.fail(
         "the encoder has encoder_mean or encoder_std alone, or neither (a base takes both). Give both, or no "
         "encoder");
-  if (mean.empty() && asked.base == "encoder")
-    in.fail(
-        "target.base is encoder (the weights have none). Give encoder_mean and encoder_std, or take the "
-        "prior");
   Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
-  if (asked.base != "prior" && !mean.empty()) {
+  if (!mean.empty()) {
     items->base = "encoder";
     const Matrix h = through(encoder, images, hidden, true);
     centre = through(mean, h, hidden, false);
@@ -295,7 +288,7 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
   if (!centre.allFinite() || !sd.allFinite() || sd.minCoeff() < 1e-30)
     in.fail(
         "the encoder gives a mean or a standard deviation that is no use (not finite, or zero). Check its "
-        "weights, or give --set target.base=prior");
+        "weights, or leave encoder_mean and encoder_std out");
   items->base_mean.assign(centre.data(), centre.data() + centre.size());
   items->base_sd.assign(sd.data(), sd.data() + sd.size());
   if (!binary && stack.size() == 1) items->log_z = linear_evidence(stack[0], noise, images);

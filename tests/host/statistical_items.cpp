@@ -22,6 +22,7 @@ Json run(const TargetInstance& target, const std::string& method, Settings setti
   r.target = "decoder";
   r.sampler = method;
   r.sampler_settings = std::move(settings);
+  r.chains = 0;
   r.seed = seed;
   r.device = "cpu";
   r.threads = threads;
@@ -82,6 +83,29 @@ TEST(ItemEvidence, EveryMethodFindsIt) {
     EXPECT_LT(error.standard_error(), 0.05) << method;
     EXPECT_GT(gradients, 0);
   }
+}
+
+/// An encoder that says little: paths from its bases and from the prior are different ones with the same
+/// ends.
+TEST(ItemEvidence, PathsBeginWhereAsked) {
+  auto tensors = random_decoder({3, 8});
+  tensors["encoder_mean_W0"] = {std::vector<double>(24, 0.1), {8, 3}};
+  tensors["encoder_mean_b0"] = {{0.3, -0.3, 0}, {3}};
+  tensors["encoder_std_W0"] = {std::vector<double>(24, 0), {8, 3}};
+  tensors["encoder_std_b0"] = {std::vector<double>(3, std::log(0.7)), {3}};
+  const SubjectOf<DecoderTarget> s(decoder_input(tensors, 24, "gaussian", 0.6));
+  const auto from = [&](const char* base) {
+    return run(*s.target, "bdmc", {{"temperatures", 100}, {"num_leapfrog", 5}, {"base", base}}, 6);
+  };
+  const Json encoder = from("encoder"), prior = from("prior");
+  EXPECT_EQ(from("auto")["items"], encoder["items"]);
+  for (const Json& j : {encoder, prior}) {
+    RunningMean error;
+    for (int i = 0; i < 24; ++i)
+      error.add(j["items"][i]["log_z"]["estimate"].get<double>() - s.target->items()->log_z[i]);
+    EXPECT_LT(std::abs(error.z()), 4.5) << j["diagnostics"]["base"];
+  }
+  EXPECT_NE(encoder["items"], prior["items"]);
 }
 
 /// Far from their bases, with few transitions, they must not pass.

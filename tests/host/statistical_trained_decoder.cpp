@@ -23,16 +23,16 @@ struct Outcome {
   const Json& items() const { return summary["items"]; }
 };
 
-Outcome run(const std::string& images, const std::string& method, Settings settings,
-            const std::string& base = "encoder") {
+Outcome run(const std::string& images, const std::string& method, Settings settings) {
   RunOptions r;
   r.command = "evidence";
   r.target = "decoder";
-  r.target_settings = {{"weights", kFolder + "small_decoder.npz"}, {"images", images}, {"base", base}};
+  r.target_settings = {{"weights", kFolder + "small_decoder.npz"}, {"images", images}};
   r.sampler = method;
   r.sampler_settings = std::move(settings);
   r.device = "cpu";
   r.threads = 2;
+  r.chains = 0;
   r.quiet = r.unbounded = true;
   Outcome done{build_target(r), {}};
   bool interrupted = false;
@@ -59,7 +59,8 @@ TEST(TrainedDecoder, BoundsEncloseTheEvidence) {
 
 /// The importance-weighted bound of 100 draws loses less where they come from the encoder.
 TEST(TrainedDecoder, EncoderIsABetterBaseThanThePrior) {
-  const Outcome encoder = run("simulate:400", "bound", {}), prior = run("simulate:400", "bound", {}, "prior");
+  const Outcome encoder = run("simulate:400", "bound", {{"base", "encoder"}}),
+                prior = run("simulate:400", "bound", {{"base", "prior"}});
   ASSERT_EQ(encoder.target->items()->values, prior.target->items()->values);
   RunningMean gain;
   for (int i = 0; i < 400; ++i)

@@ -97,7 +97,9 @@ TEST_F(ItemRun, BadInputIsOneLine) {
   refuses(command({"--method", "bdcm"}), "Did you mean bdmc?");
   refuses(command({"--gradients", "1e6"}), "many items");
   refuses(command({"--se", "0.1"}), "many items");
+  refuses(command({"--chains", "64"}), "--chains");
   refuses(command({"--draws"}), "--draws");
+  refuses(command({"--set", "sampler.base=mixture"}), "encoder");
   refuses(command({"--set", "sampler.runs=1"}), "runs");
   refuses(command({"--set", "sampler.schedule=[0,0.5]"}), "ladder");
   refuses(command({"--set", "target.images=nowhere.npy"}), "nowhere.npy");
@@ -105,6 +107,9 @@ TEST_F(ItemRun, BadInputIsOneLine) {
           "100 items");
   refuses({"evidence", "--target", "gaussian", "--method", "bound"}, "many items");
   refuses({"evidence", "--target", "decoder"}, "no weights");
+  refuses(
+      {"evidence", "--target", "decoder", "--set", "target.weights=weights", "--set", "sampler.base=encoder"},
+      "no encoder");
 }
 
 TEST(ItemEvidence, MeansOverItemsAreJudgedByResampling) {
@@ -128,7 +133,7 @@ TEST(ItemPilot, AimsAtTheAcceptanceAndMeasuresTheBarrier) {
   RunContext context;
   context.target = s.target.get();
   context.key = make_stream_key(1, "pilot");
-  const ItemPilot p = run_item_pilot(context, 5, 0.8, 0);
+  const ItemPilot p = run_item_pilot(context, false, 5, 0.8, 0);
   EXPECT_NEAR(p.acceptance, 0.8, 0.1);
   EXPECT_EQ(p.step_size.size(), p.ladder.size());
   EXPECT_EQ(p.rates.size() + 1, p.ladder.size());
@@ -140,7 +145,7 @@ TEST(ItemPilot, AimsAtTheAcceptanceAndMeasuresTheBarrier) {
   const ItemSchedule at = p.on({0, 0.25, 1}, 5);
   EXPECT_EQ(at.step_size.front(), p.step_size.front());
   EXPECT_EQ(at.step_size.back(), p.step_size.back());
-  const ItemPilot fixed = run_item_pilot(context, 5, 0.8, 0.123);
+  const ItemPilot fixed = run_item_pilot(context, false, 5, 0.8, 0.123);
   for (double step : fixed.step_size) EXPECT_NEAR(step, 0.123, 1e-12);
 }
 
