@@ -292,6 +292,7 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   check_memory(bytes, own.quiet);
   const auto show = interruptible(progress_printer(own.quiet, run.target));
   context.progress = [&](const std::string&, double share) { show("pilot", share); };
+  auto clock = Clock::now();
   ItemPilot pilot;  // the same in every process
   try {
     if (c.method != "bound")
@@ -313,7 +314,6 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   if (plan.resume) plan.load(fields);
   const auto room = processes.share(per), threads = processes.share(context.threads);
   int done = int(processes.of_first(table.done()));
-  auto clock = Clock::now();
   while (done < items.count && !was_interrupted) {
     const Share part = share_of_round(room, processes.rank(), done, items.count);
     std::vector<std::uint32_t> which(part.last - part.first);

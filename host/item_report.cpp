@@ -167,7 +167,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
                {"warmup_gradients", pilot.gradients},
                {"wall_s", wall_seconds},
                {"sampling_s", sampling_seconds},
-               {"gradients_per_s", t.gradients / sampling_seconds}};
+               {"gradients_per_s", (t.gradients + pilot.gradients) / sampling_seconds}};
   // se: of the scatter over images; mc_se: of the runs, the images given.
   const auto of_runs = [&](const std::vector<double>& se) {
     double sum = 0;
@@ -217,7 +217,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   write_summary(run.out / "summary.json", s);
   if (!interrupted) {
     std::filesystem::remove(run.out / "checkpoint");
-    if (can_plot("plot_items.py")) run_plot("plot_items.py", {run.out.string()});
+    if (can_plot("plot_items.py", run.quiet)) run_plot("plot_items.py", {run.out.string()}, run.quiet);
   }
   return s;
 }

@@ -29,23 +29,25 @@ std::string quoted(const std::string& s) {
 
 }  // namespace
 
-bool can_plot(const std::string& script) {
+bool can_plot(const std::string& script, bool quiet) {
   const fs::path folder = plot_folder(script);
   if (fs::exists(folder / script)) return true;
-  fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n", folder.string(),
-             script);
+  if (!quiet)
+    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n", folder.string(),
+               script);
   return false;
 }
 
-bool run_plot(const std::string& script, const std::vector<std::string>& arguments) {
+bool run_plot(const std::string& script, const std::vector<std::string>& arguments, bool quiet) {
   const std::string path = (plot_folder(script) / script).string();
   const char* python = std::getenv("LOCKSTEP_PYTHON");
   std::string line = quoted(python ? python : "/usr/bin/python3") + " " + quoted(path);
   for (const std::string& a : arguments) line += " " + quoted(a);
-  if (std::system((line + " > /dev/null").c_str()) == 0) return true;
-  fmt::print(stderr,
-             "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
-             path);
+  if (std::system((line + (quiet ? " > /dev/null 2>&1" : " > /dev/null")).c_str()) == 0) return true;
+  if (!quiet)
+    fmt::print(stderr,
+               "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
+               path);
   return false;
 }
 

@@ -182,9 +182,9 @@ void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>
 
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
                                               const StudyArgs& command) {
-  if (!can_plot(kScript)) return {};
+  if (!can_plot(kScript, command.quiet)) return {};
   if (wants_draws(study.plot)) write_draws_and_contours(study, targets, command);
-  if (!run_plot(kScript, {command.out.string(), "--study", command.file.string()})) return {};
+  if (!run_plot(kScript, {command.out.string(), "--study", command.file.string()}, command.quiet)) return {};
   return {command.out / (study.name + ".png")};
 }
 

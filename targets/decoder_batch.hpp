@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Log densities and gradients of a decoder for a block of chains on the CPU, by Eigen's matrix products.
-#include <Eigen/Core>
 #include <vector>
 
 #include "targets/dense_layer.hpp"
+#include "targets/packed_product.hpp"
 
 namespace lockstep {
 
@@ -14,9 +14,7 @@ namespace lockstep {
 template <class Network, class L, class E>
 class DecoderBatch {
   using R = scalar_t<L>;
-  using Matrix = Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
-  using Weights =
-      Eigen::Map<const Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;  // [in][out]
+  using Matrix = typename PackedProduct<R>::Matrix;
 
  public:
   /// A multiple of 48 rows, which Eigen's kernels take at a time with AVX-512, and of a tile.
@@ -26,8 +24,12 @@ class DecoderBatch {
     h_.push_back(Matrix::Zero(kChains, network.dim));
     back_ = h_;
     for (int l = 0; l < network.num_layers; ++l) {
-      h_.push_back(Matrix::Zero(kChains, network.layers[l].out));
+      const auto& layer = network.layers[l];
+      h_.push_back(Matrix::Zero(kChains, layer.out));
       back_.push_back(h_.back());
+      const R* w = layer.weight.template get<L>();
+      up_.emplace_back(kChains, w, layer.in, layer.out, false);
+      down_.emplace_back(kChains, w, layer.in, layer.out, true);
     }
     image_ = h_.back();
   }
@@ -47,7 +49,7 @@ class DecoderBatch {
   void evaluate(bool values) {
     const int last = network_.num_layers;
     for (int l = 0; l < last; ++l) {
-      h_[l + 1].noalias() = h_[l] * weights(l);
+      up_[l](h_[l], h_[l + 1]);
       if (l + 1 < last)
         each(h_[l + 1], [&](int j, R* at) {
           store(at, activate(network_.layers[l].activation, load<L>(at) + bias(l, j)));
@@ -59,7 +61,7 @@ class DecoderBatch {
     else
       values ? likelihood<true>() : likelihood<false>();
     for (int l = last - 1; l >= 0; --l) {
-      back_[l].noalias() = back_[l + 1] * weights(l).transpose();
+      down_[l](back_[l + 1], back_[l]);
       if (l > 0)
         each(back_[l], [&](int j, R* at) {
           const L h = load<L>(&h_[l](at - &back_[l](0, j), j));
@@ -79,10 +81,6 @@ class DecoderBatch {
   static constexpr int W = lane_width<L>;
   static constexpr int kTogether = 32;  // terms that are added in the precision of the state
 
-  Weights weights(int l) const {
-    const auto& layer = network_.layers[l];
-    return {layer.weight.template get<L>(), layer.in, layer.out};
-  }
   L bias(int l, int j) const { return L(network_.layers[l].bias.template get<L>()[j]); }
   /// f(column, pack) for all packs of a matrix.
   template <class F>
@@ -127,7 +125,8 @@ class DecoderBatch {
   }
 
   const Network& network_;
-  std::vector<Matrix> h_, back_;  // [layer]: activations, and the log density's gradient in them
+  std::vector<PackedProduct<R>> up_, down_;  // [layer]: with its weights, and with their transpose
+  std::vector<Matrix> h_, back_;             // [layer]: activations, and the log density's gradient in them
   Matrix image_;
   std::vector<scalar_t<E>> value_;
 };

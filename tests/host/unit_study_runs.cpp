@@ -284,9 +284,10 @@ TEST_F(StudyRuns, AMissingPythonCostsOnlyThePicture) {
   put("study.toml", study_text("20"));
   unsetenv("LOCKSTEP_PLOT_DIR");
   setenv("LOCKSTEP_PYTHON", "/no/python", 1);
-  const ProgramResult result = study("out");
+  const ProgramResult result = run({"study", "study.toml", "--out", "out", "--threads", "1"});
   EXPECT_EQ(result.status, 0);
   EXPECT_NE(result.err.find("no picture"), std::string::npos) << result.err;
+  EXPECT_EQ(study("quiet").err, "");
   EXPECT_TRUE(fs::exists(folder_ / "out/report.html"));
   EXPECT_FALSE(fs::exists(folder_ / "out/small.png"));
 }
