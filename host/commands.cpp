@@ -9,7 +9,7 @@
 #include "host/evidence.hpp"
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
-#include "host/item_evidence.hpp"
+#include "host/item_config.hpp"
 #include "host/peak.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
