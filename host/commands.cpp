@@ -107,7 +107,7 @@ void list_devices(bool measure) {
 
 /// One number with the digits its error leaves.
 std::string with_error(double value, double se) {
-  if (!(se > 0)) return fmt::format("{:.6g}", value);
+  if (!(se > 1e-9 * std::abs(value))) return fmt::format("{:.6g}", value);
   const int digits = std::clamp(2 - int(std::floor(std::log10(se))) - 1, 0, 12);
   return fmt::format("{:.{}f} +- {:.{}f}", value, digits, se, digits);
 }
@@ -124,7 +124,8 @@ void print_items(const nlohmann::ordered_json& s) {
     const auto& e = items[i]["log_z"];
     fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", i, text(number(e, "estimate")),
                text(number(e, "se")), text(number(e, "lower")), text(number(e, "upper")),
-               text(number(e, "gap")), text(number(items[i], "weight_ess")));
+               text(number(e, "gap")),
+               text(std::fmin(number(items[i], "weight_ess"), number(items[i], "reverse_ess"))));
   }
   if (items.size() > 10)
     fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - 10);
@@ -132,8 +133,9 @@ void print_items(const nlohmann::ordered_json& s) {
   const auto mean = [&](const std::string& name, const std::string& key, const std::string& se) {
     if (std::isnan(number(z, key.c_str()))) return;
     const std::string of_runs = se == "se" ? "mc_se" : se.substr(0, se.size() - 2) + "mc_se";
-    fmt::print("{:<30} {:>24}  (over images +- {:.2g})\n", name,
-               with_error(number(z, key.c_str()), number(z, of_runs.c_str())), number(z, se.c_str()));
+    fmt::print("{:<30} {:>24}", name, with_error(number(z, key.c_str()), number(z, of_runs.c_str())));
+    if (!std::isnan(number(z, se.c_str()))) fmt::print("  (over images +- {:.2g})", number(z, se.c_str()));
+    fmt::print("\n");
   };
   fmt::print("\nmethod {}, base {}\n", s["sampler"]["name"].get<std::string>(),
              s["diagnostics"]["base"].get<std::string>());
@@ -229,7 +231,7 @@ int run_one(const RunOptions& run) {
     if (run.resume)
       fmt::print(stderr, "interrupted before anything was added; {}\n", goes_on);
     else
-      fmt::print(stderr, "interrupted in warm-up: nothing was recorded yet\n");
+      fmt::print(stderr, "interrupted before anything was recorded: nothing is kept\n");
     return 130;
   }
   report(run, summary);

@@ -188,7 +188,8 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   RunContext context = make_context(own, target, label);
   // Two blocks of the matrix products for every thread, or enough chains to fill a GPU: few enough to be lost
   // when interrupted.
-  const int at_once = context.cuda ? 1 << 16 : 2 * 192 * context.threads, per = std::max(1, at_once / c.runs);
+  const int at_once = context.cuda ? 1 << 16 : 2 * 192 * context.threads,
+            per = std::clamp(at_once / c.runs, 1, items.count);
   RunSize size;
   size.dim = target.dim();
   size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);

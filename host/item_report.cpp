@@ -49,14 +49,14 @@ std::string csv(const ItemTable& t) {
   return text + "\n";
 }
 
-/// Intensities as bytes, the largest 255 unless all are 0 and 1.
-std::vector<std::uint8_t> picture(const std::vector<float>& values, std::size_t count) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const bool binary = *low >= 0 && *high <= 1;
-  const float from = binary ? 0 : *low, scale = binary ? 1 : 255 / std::max(*high - *low, 1e-30f);
-  std::vector<std::uint8_t> bytes(count);
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = std::uint8_t(std::lround((values[i] - from) * scale));
-  return bytes;
+/// The first images, as the likelihood has them: 0 and 1 in bytes, other numbers in single precision.
+std::string images_npy(const Items& items, int count) {
+  const std::size_t size = items.values.size() / std::size_t(items.count) * std::size_t(count);
+  const std::vector<int> shape = {count, items.rows, items.columns};
+  const auto end = items.values.begin() + std::ptrdiff_t(size);
+  if (std::all_of(items.values.begin(), items.values.end(), [](float v) { return v == 0 || v == 1; }))
+    return npy_bytes(shape, "|u1", {items.values.begin(), end});
+  return npy_bytes(shape, "<f4", {reinterpret_cast<const char*>(items.values.data()), size * sizeof(float)});
 }
 
 /// What a method does not give is left out.
@@ -89,10 +89,10 @@ Json items_json(const ItemTable& t) {
 
 }  // namespace
 
-std::string npy_bytes(const std::vector<int>& shape, const std::vector<std::uint8_t>& values) {
+std::string npy_bytes(const std::vector<int>& shape, const std::string& type, const std::string& values) {
   std::string dims;
   for (int s : shape) dims += std::to_string(s) + ", ";
-  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + dims + "), }";
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + dims + "), }";
   header.append(63 - (header.size() + 10) % 64, ' ');  // the data begin at a multiple of 64
   header += '\n';
   std::string out = "\x93NUMPY";
@@ -101,8 +101,7 @@ std::string npy_bytes(const std::vector<int>& shape, const std::vector<std::uint
   out += char(header.size() & 0xFF);
   out += char(header.size() >> 8);
   out += header;
-  out.append(values.begin(), values.end());
-  return out;
+  return out + values;
 }
 
 Json report_items(const RunOptions& run, const RunContext& context, const ItemConfig& c,
@@ -130,7 +129,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   if (mean_gap.estimate < -3 * std::sqrt(scatter * scatter + noise) - 1e-6 * (1 + std::abs(z.estimate)))
     failed.push_back("bounds_cross");
   if (!std::isfinite(z.estimate)) failed.push_back("log_z");
-  if (c.method != "bound" && 10 * poor > t.done()) failed.push_back("weight_ess");
+  if (10 * poor > t.done()) failed.push_back("weight_ess");
   if (10 * wide > t.done()) failed.push_back("gap");
   auto trips = t.round_trips;
   std::nth_element(trips.begin(), trips.begin() + t.done() / 2, trips.end());
@@ -146,12 +145,13 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   if (interrupted) warnings.push_back("interrupted");
   if (t.done() < items.count)
     warnings.push_back(fmt::format("{} of {} items are done", t.done(), items.count));
-  if (poor > 0 && c.method != "bound")
-    warnings.push_back(
-        fmt::format("{} items have fewer than {:g} effective runs: more temperatures", poor, kFewRuns));
+  if (poor > 0)
+    warnings.push_back(fmt::format(
+        "{} of the items have fewer than {:g} effective {}", poor, kFewRuns,
+        c.method == "bound" ? "draws: a loose bound (--method ais is closer)" : "runs: more temperatures"));
   if (wide > 0)
-    warnings.push_back(
-        fmt::format("{} items have bounds more than {:g} nat apart: more temperatures", wide, kWideGap));
+    warnings.push_back(fmt::format("{} of the items have bounds more than {:g} nat apart: more temperatures",
+                                   wide, kWideGap));
   if (t.divergences > 0)
     warnings.push_back(fmt::format("{:.0f} divergent transitions: a smaller step size", t.divergences));
 
@@ -179,7 +179,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   put(log_z, "mc_se", of_runs(t.se));
   put(log_z, "lower_mc_se", of_runs(t.lower_se));
   put(log_z, "upper_mc_se", of_runs(t.upper_se));
-  log_z["interval"] = interval_over_items(t.log_z);
+  if (t.done() > 1) log_z["interval"] = interval_over_items(t.log_z);
   put(log_z, "lower", lower.estimate);
   put(log_z, "lower_se", lower.se);
   put(log_z, "upper", upper.estimate);
@@ -210,9 +210,8 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   s = finish_summary(std::move(s));
   if (run.out.empty()) return s;
   write_atomically(run.out / "items.csv", csv(t));
-  const std::size_t pixels = items.values.size() / std::size_t(items.count);
-  write_atomically(run.out / "images.npy", npy_bytes({t.done(), items.rows, items.columns},
-                                                     picture(items.values, std::size_t(t.done()) * pixels)));
+  write_atomically(run.out / "images.npy", images_npy(items, t.done()));
+  for (const char* older : {"items.png", "items.svg"}) std::filesystem::remove(run.out / older);
   write_atomically(run.out / "run.toml", write_run_toml(run));
   write_summary(run.out / "summary.json", s);
   if (!interrupted) {

@@ -11,6 +11,6 @@ nlohmann::ordered_json report_items(const RunOptions& run, const RunContext& con
                                     double sampling_seconds, double wall_seconds, bool interrupted);
 
 /// A `.npy` file of bytes [item][row][column], as numpy.load reads it.
-std::string npy_bytes(const std::vector<int>& shape, const std::vector<std::uint8_t>& values);
+std::string npy_bytes(const std::vector<int>& shape, const std::string& type, const std::string& values);
 
 }  // namespace lockstep

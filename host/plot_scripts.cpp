@@ -46,7 +46,7 @@ bool run_plot(const std::string& script, const std::vector<std::string>& argumen
   if (std::system((line + (quiet ? " > /dev/null 2>&1" : " > /dev/null")).c_str()) == 0) return true;
   if (!quiet)
     fmt::print(stderr,
-               "no picture: {} did not run (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
+               "no picture: {} drew none (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
                path);
   return false;
 }

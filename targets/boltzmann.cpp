@@ -64,7 +64,8 @@ Matrix read_couplings(TargetInput& in) {
     for (Index j = 0; j < i; ++j)
       if (std::abs(w(i, j) - w(j, i)) > tolerance)
         in.fail(name + " is not symmetric: " + number_text(w(j, i)) + " in " + place(j, i) + " and " +
-                number_text(w(i, j)) + " in " + place(i, j) + " (two units have one coupling). Give (" +
+                number_text(w(i, j)) + " in " + place(i, j) + ", " +
+                number_text(std::abs(w(i, j) - w(j, i))) + " apart (two units have one coupling). Give (" +
                 name + " + its transpose) / 2");
   }
   Matrix symmetric = 0.5 * (w + w.transpose());

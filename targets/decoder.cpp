@@ -80,13 +80,13 @@ std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std
               " numbers come in from the layer before). Check the order of the layers and whether it is "
               "transposed");
     const auto found = tensors.find(bias);
-    layer.b = Vector::Zero(layer.w.cols());
-    if (found != tensors.end()) {
-      if (std::int64_t(found->second.values.size()) != layer.w.cols())
-        in.fail(bias + " has shape " + shape_text(found->second.shape) + " (" + weight + " has " +
-                std::to_string(layer.w.cols()) + " outputs). Give one number for each");
-      layer.b = Eigen::Map<const Vector>(found->second.values.data(), layer.w.cols());
-    }
+    if (found == tensors.end())
+      in.fail("the weights have no " + bias + " (the bias of the layer of " + weight +
+              "). Give it, of zeros for a layer without one");
+    if (std::int64_t(found->second.values.size()) != layer.w.cols())
+      in.fail(bias + " has shape " + shape_text(found->second.shape) + " (" + weight + " has " +
+              std::to_string(layer.w.cols()) + " outputs). Give one number for each");
+    layer.b = Eigen::Map<const Vector>(found->second.values.data(), layer.w.cols());
     const auto usable = [](const auto& m) { return m.allFinite() && m.cwiseAbs().maxCoeff() < 1e30; };
     if (!usable(layer.w) || !usable(layer.b))
       in.fail(
@@ -184,22 +184,24 @@ TargetInfo DecoderTarget::info() {
       .formula =
           "log N(z; 0, I) + sum_p x_p y_p - log(1 + exp y_p), y = decoder(z); normal noise: "
           "log N(x; y, noise_sd^2 I)",
-      .settings = {{"weights",
-                    "folder of .npy files, .npz or .safetensors: decoder_W0 [in][out], decoder_b0, "
-                    "decoder_W2 .. in order, or decoder.0.weight [out][in], decoder.0.bias ..; for the "
-                    "bases of the paths optionally encoder_h_.., encoder_mean_.. and encoder_std_.. (the log "
-                    "of the standard deviation) (no default)"},
-                   {"images",
-                    "file (.npy, .npz, IDX, also .gz) of shape [image][pixel] or [image][row][column], "
-                    "or simulate:N to draw N from the model (then an exact draw of each posterior is known) "
-                    "(default simulate:100)"},
-                   {"activation", "of hidden layers: tanh, relu or sigmoid (default tanh)"},
-                   {"likelihood", "bernoulli, or gaussian with noise_sd (default bernoulli)"},
-                   {"noise_sd", "of the gaussian likelihood (default 0.1)"},
-                   {"binarise", "of intensities: threshold, or draw (default threshold)"},
-                   {"threshold", "intensity above which a pixel is 1 (default 0.5)"},
-                   {"items", "how many of the images, from the first; 0: all (default 0)"},
-                   {"seed", "of simulated images and of drawn pixels (default 1)"}},
+      .settings =
+          {{"weights",
+            "folder of .npy files, .npz or .safetensors: decoder_W0 [in][out], decoder_b0, "
+            "decoder_W2 .. in order, or decoder.0.weight [out][in], decoder.0.bias ..; for the "
+            "bases of the paths optionally encoder_h_.., encoder_mean_.. and encoder_std_.. (the log "
+            "of the standard deviation) (no default)"},
+           {"images",
+            "file (.npy, .npz, IDX, also .gz) of shape [image][pixel] or [image][row][column], "
+            "of intensities up to 1 or whole ones up to 255, or simulate:N to draw N from the model (then "
+            "an exact draw of each posterior is known; another N has other images) "
+            "(default simulate:100)"},
+           {"activation", "of hidden layers: tanh, relu or sigmoid (default tanh)"},
+           {"likelihood", "bernoulli, or gaussian with noise_sd (default bernoulli)"},
+           {"noise_sd", "of the gaussian likelihood (default 0.1)"},
+           {"binarise", "of intensities: threshold, or draw (default threshold)"},
+           {"threshold", "intensity above which a pixel is 1 (default 0.5)"},
+           {"items", "how many of the images, from the first; 0: all (default 0)"},
+           {"seed", "of simulated images and of drawn pixels (default 1)"}},
       .data = "",
       .truth =
           "one linear layer with normal noise: log p(x) of every image; simulated images: one exact "

@@ -19,7 +19,10 @@ import style
 
 def plain_number(value, _=None):
     """0.01, 0.1, 1, 10, 1000; powers of ten beyond."""
-    return f"{value:g}" if 0.99e-4 <= abs(value) < 1e6 else f"$10^{{{round(math.log10(value))}}}$"
+    if value == 0 or 0.99e-4 <= abs(value) < 1e5:
+        return f"{value:g}"
+    digits, power = f"{value:.0e}".split("e")
+    return f"${'' if digits == '1' else digits + ' '}10^{{{int(power)}}}$".replace(" ", r" \times ")
 
 
 def log_axis(axis):

@@ -5,8 +5,8 @@
     plot_items.py FOLDER [--title TITLE]
 
 FOLDER/items.csv has a row per item: item (its place in images.npy, from 0), log_z, se, lower, lower_se, upper,
-upper_se, gap, ess, ... ; upper, upper_se and gap are empty where there were no reverse runs. FOLDER/images.npy holds
-0 and 1 as uint8 [item][row][column]. From the top: images in the order of log Z, the bounds of every item in the same
+upper_se, gap, ess, reverse_ess, ... ; upper, upper_se, gap and reverse_ess are empty where there were no reverse runs.
+FOLDER/images.npy holds numbers [item][row][column], 0 and 1 as a rule. From the top: images in the order of log Z, the bounds of every item in the same
 order, and the bounds less log Z, where the gap is seen. Items with a gap above 1 nat or an effective sample size
 below 2 are marked.
 
@@ -24,14 +24,14 @@ style.apply()
 
 import matplotlib.pyplot as plt  # noqa: E402  (after the style)
 import numpy as np  # noqa: E402
-from matplotlib.colors import ListedColormap  # noqa: E402
+from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import read  # noqa: E402
 from plot_study import write  # noqa: E402
 
-NUMBERS = ("log_z", "se", "lower", "lower_se", "upper", "upper_se", "gap", "ess")
+NUMBERS = ("log_z", "se", "lower", "lower_se", "upper", "upper_se", "gap", "ess", "reverse_ess")
 MAX_GAP, MIN_ESS = 1.0, 2.0
 USUAL, MARKED, PAPER, FRAME = "#0072b2", "#d55e00", "#ffffff", "#cccccc"
 LEFT, RIGHT = 0.85, 0.15  # inches beside the axes
@@ -53,6 +53,7 @@ class Items:
     upper_se: np.ndarray
     gap: np.ndarray
     ess: np.ndarray
+    reverse_ess: np.ndarray
 
     def __len__(self):
         return len(self.index)
@@ -61,7 +62,7 @@ class Items:
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
     def marked(self):
-        return (self.gap > MAX_GAP) | (self.ess < MIN_ESS)
+        return (self.gap > MAX_GAP) | (np.fmin(self.ess, self.reverse_ess) < MIN_ESS)
 
     def interval(self):
         """Lower and upper bounds; two standard errors about log_z where there is no upper one."""
@@ -93,9 +94,9 @@ def read_images(path, items):
         reason = " ".join(str(error).split())
         raise read.PlotError(f"cannot read {path} ({reason}). Run it again, or restore the file.") from None
     last = items.index.max()
-    usable = images.ndim == 3 and images.dtype == np.uint8 and images.size > 0
+    usable = images.ndim == 3 and images.dtype in (np.uint8, np.float32) and images.size > 0
     if not usable or not 0 <= items.index.min() <= last < len(images):
-        raise read.PlotError(f"{path} holds {images.dtype} {list(images.shape)} (items.csv asks for uint8 [more than "
+        raise read.PlotError(f"{path} holds {images.dtype} {list(images.shape)} (items.csv asks for numbers [more than "
                              f"{last}][rows][columns]). Run it again, or restore the file.")
     return images
 
@@ -138,12 +139,13 @@ def minus(text):
 def draw_sheet(ax, items, images, shown, sheet):
     """In inches, from the top left."""
     digits = 1 if np.ptp(items.log_z) > 2 else 2
-    marked, paper = items.marked(), ListedColormap([PAPER, style.INK])
+    marked, paper = items.marked(), LinearSegmentedColormap.from_list("ink", [PAPER, style.INK])
+    low, high = min(0, images.min()), max(1, images.max())
     for place, rank in enumerate(shown):
         left = place % sheet.columns * sheet.cell
         top = place // sheet.columns * (sheet.height + TEXT_HEIGHT)
         box = (left, left + sheet.width, top + sheet.height, top)
-        ax.imshow(images[items.index[rank]] > 0, cmap=paper, vmin=0, vmax=1, extent=box, aspect="auto")
+        ax.imshow(images[items.index[rank]], cmap=paper, vmin=low, vmax=high, extent=box, aspect="auto")
         color = MARKED if marked[rank] else FRAME
         ax.add_patch(plt.Rectangle((left, top), sheet.width, sheet.height, fill=False, edgecolor=color,
                                    linewidth=1.4 if marked[rank] else 0.6))

@@ -207,7 +207,7 @@ def check_items(folder):
     header = ("item", *plot_items.NUMBERS)
     for num_items, shape, upper in ((3, (4, 4), (-0.5, 0.1, 1.5)), (150, (1, 30), ("", "", ""))):
         folder.mkdir(exist_ok=True)
-        write_csv(folder / "items.csv", header, [[item, -item, 0.1, -item - 1, 0.1, *upper, 1 + item % 9]
+        write_csv(folder / "items.csv", header, [[item, -item, 0.1, -item - 1, 0.1, *upper, 1 + item % 9, 5]
                                                  for item in range(num_items)])
         np.save(folder / "images.npy", np.eye(num_items * shape[0], shape[1], dtype=np.uint8).reshape(-1, *shape))
         with contextlib.redirect_stdout(io.StringIO()):

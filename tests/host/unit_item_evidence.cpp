@@ -66,6 +66,10 @@ TEST_F(ItemRun, FilesSayWhatWasFound) {
   ASSERT_EQ(j["items"].size(), 7u);
   EXPECT_NEAR(j["log_z"]["gap"], j["log_z"]["upper"].get<double>() - j["log_z"]["lower"].get<double>(), 1e-9);
   EXPECT_EQ(load_npy(folder_ / "out/images.npy").shape, (std::vector<std::size_t>{7, 1, 11}));
+  const auto real = run(command({"--set", "target.images=simulate:1", "--set", "target.likelihood=gaussian",
+                                 "--set", "sampler.temperatures=20", "--out", "real"}));
+  EXPECT_FALSE(nlohmann::json::parse(file("real/summary.json"))["log_z"].contains("interval")) << real.err;
+  EXPECT_TRUE(std::holds_alternative<std::vector<float>>(load_npy(folder_ / "real/images.npy").values));
   const std::string table = file("out/items.csv");
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 8);
   const auto repeated = run({"evidence", "--config", "out/run.toml", "--out", "again"});

@@ -244,6 +244,8 @@ TEST(Decoder, BadInputIsRefused) {
                 in.named_tensors["decoder_b0"] = {{1, 2}, {2}};
               })),
               HasSubstr("decoder_b0 has shape [2]"));
+  EXPECT_THAT(complaint(with([](MemoryInput& in) { in.named_tensors.erase("decoder_b2"); })),
+              HasSubstr("no decoder_b2"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) { in.named_tensors["decoder_W0"].values[1] = NAN; })),
               HasSubstr("not finite"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) {
@@ -256,10 +258,12 @@ TEST(Decoder, BadInputIsRefused) {
               HasSubstr("not empty"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) {
                 in.named_tensors["encoder_mean_W0"] = {std::vector<double>(8, 0.1), {4, 2}};
+                in.named_tensors["encoder_mean_b0"] = {{0, 0}, {2}};
               })),
               HasSubstr("alone"));
   EXPECT_THAT(complaint(with([](MemoryInput& in) {
                 in.named_tensors["encoder_mean_W0"] = {std::vector<double>(8, 0.1), {4, 2}};
+                in.named_tensors["encoder_mean_b0"] = {{0, 0}, {2}};
                 in.named_tensors["encoder_std_W0"] = in.named_tensors["encoder_mean_W0"];
                 in.named_tensors["encoder_std_b0"] = {{800, 800}, {2}};
               })),
