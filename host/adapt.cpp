@@ -147,6 +147,7 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
   } else if (config.instrument == Instrument::tempered) {
     for (double& z : f.log_zeta) z = config.tilt;
   }
+  for (double& z : f.log_zeta) z = double(float(z));  // as the engine holds it
   if (!config.base_sd.empty()) {
     f.base_mean.clear();
     f.base_sd.clear();

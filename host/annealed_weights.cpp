@@ -38,7 +38,7 @@ LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vec
       slope += p * rest;
     }
     /// Variance of the sum over n independent runs.
-    double variance(double n) const { return (squares - sum * sum / n) * n / (n - 1); }
+    double variance(double n) const { return std::max(0.0, squares - sum * sum / n) * n / (n - 1); }
   };
   const auto sides = [&](double c) {
     Side f, r;

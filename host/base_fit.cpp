@@ -74,7 +74,7 @@ double importance_log_z(const RunContext& context, GaussianBase& base) {
   const auto cache = engine->cache();
   LogSum sum;
   for (int c = 0; c < draws; ++c) {
-    const double log_weight = -cache[draws + c] + base.log_zeta;  // Delta = base - (target - log zeta)
+    const double log_weight = -cache[draws + c] + base.taken_out();  // Delta = base - (target - log zeta)
     if (std::isfinite(log_weight)) sum.add(log_weight);
   }
   const double log_z = sum.log() - std::log(double(draws));
@@ -183,7 +183,7 @@ GaussianBase refit_base(const GaussianBase& old, const Pilot& pilot, double infl
     Vector mean;
     Matrix covariance;
     weighted_fit(x, weight, d <= kMostFullDim && effective >= 10.0 * (d + 1), mean, covariance);
-    next = GaussianBase::from_moments(mean, covariance, inflation, old.log_zeta + pilot.log_z.back(),
+    next = GaussianBase::from_moments(mean, covariance, inflation, old.taken_out() + pilot.log_z.back(),
                                       old.how + "; refitted");
     next.fit_metric(pilot.curvature);
     next.partial = old.partial;  // particles of such a base tell nothing of the others

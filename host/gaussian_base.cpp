@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kMostDense = 64;
 
+double single(double v) { return double(float(v)); }
+
 }  // namespace
 
 GaussianBase GaussianBase::from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
@@ -52,6 +54,11 @@ void GaussianBase::fit_metric(const std::vector<double>& curvature) {
     metric[i] *= std::pow(std::clamp(ratio[i], median / 30, median * 30), 1 - share);
 }
 
+double GaussianBase::log_norm() const {
+  return -0.5 * dim() * std::log(2 * kPi) - factor.diagonal().array().log().sum();
+}
+double GaussianBase::taken_out() const { return single(log_zeta) + single(log_norm()) - log_norm(); }
+
 std::vector<double> GaussianBase::sd() const {
   std::vector<double> sd(dim());
   for (int i = 0; i < dim(); ++i) sd[i] = factor.row(i).norm();
@@ -92,9 +99,8 @@ void GaussianBase::set(Engine& engine) const {
       for (int j = 0; j <= i; ++j) rows.push_back(precision(i, j));
     set_axis(engine, layout.base_precision(), rows, layout.triangle());
   }
-  everywhere(ParameterLayout::base_log_norm,
-             -0.5 * d * std::log(2 * kPi) - factor.diagonal().array().log().sum());
-  everywhere(ParameterLayout::log_zeta, log_zeta);
+  everywhere(ParameterLayout::base_log_norm, single(log_norm()));
+  everywhere(ParameterLayout::log_zeta, single(log_zeta));
 }
 
 std::vector<double> GaussianBase::draws(const StreamKey& key, std::uint32_t iteration, int chains,

@@ -77,9 +77,9 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
     count(guess);
     ItemBatch tempered = batch;
     for (std::size_t i = 0; i < items.size(); ++i)
-      tempered.log_zeta.push_back(
-          std::max(summarise_weights(part(guess.log_weight, int(i), 4)).log_mean.estimate,
-                   bound[i].log_mean.estimate));
+      tempered.log_zeta.push_back(  // as the engine holds it
+          float(std::max(summarise_weights(part(guess.log_weight, int(i), 4)).log_mean.estimate,
+                         bound[i].log_mean.estimate)));
     forward = temper_items(context, tempered, schedule,
                            c.method == "st"         ? Tempering::levels
                            : c.method == "ct-gibbs" ? Tempering::gibbs
@@ -204,8 +204,10 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   }
   say_device(own, context);
   check_memory(bytes, own.quiet);
-  const auto show = interruptible(progress_printer(own.quiet, run.target));
-  context.progress = [&](const std::string&, double share) { show("pilot", share); };
+  const auto print = progress_printer(own.quiet, run.target);
+  context.progress = [show = interruptible(print)](const std::string&, double share) {
+    show("pilot", share);
+  };
   auto clock = Clock::now();
   ItemPilot pilot;  // the same in every process
   try {
@@ -233,14 +235,12 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     std::vector<std::uint32_t> which(part.last - part.first);
     std::iota(which.begin(), which.end(), std::uint32_t(part.first));
     ItemTable found;
-    try {
-      context.progress = [&](const std::string&, double share) {
-        show(fmt::format("images {} to {} of {}", done + 1, part.round_end, items.count), share);
-      };
-      if (!which.empty()) run_items(context, c, pilot, which, found);
-    } catch (const Interrupted&) {
-      was_interrupted = true;
-    }
+    context.progress = [&](const std::string&, double share) {
+      print(fmt::format("images {} to {} of {}{}", done + 1, part.round_end, items.count,
+                        interrupted() ? ", the last ones (again: stop at once)" : ""),
+            share);
+    };
+    if (!which.empty()) run_items(context, c, pilot, which, found);
     const auto parts = processes.gather(found.numbers());
     for (int r = 0; r < int(parts.size()); ++r)  // what follows a gap is done again
       if (share_of_round(room, r, done, items.count).first == table.done()) table.append(parts[r]);

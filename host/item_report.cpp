@@ -198,6 +198,7 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
     d["acceptance"] = acceptance;
     d["step_size"] = pilot.step_size.back();
     d["num_leapfrog"] = c.num_leapfrog;
+    d["schedule"] = c.ladder(pilot.barrier());
     d["divergences"] = std::int64_t(t.divergences);
     d["barrier"] = pilot.barrier().global();
     d["step_sizes"] = pilot.step_size;

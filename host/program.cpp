@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <new>
 
 #include "host/errors.hpp"
 
@@ -15,6 +16,13 @@ int run_program(const char* name, const std::function<int()>& body, bool speaks)
     status = body();
   } catch (const UserError& error) {
     if (speaks) fmt::print(stderr, "{}: {}\n", name, error.what());
+    status = 2;
+  } catch (const std::bad_alloc&) {
+    if (speaks)
+      fmt::print(
+          stderr,
+          "{}: the memory does not suffice (nothing was written). Ask for fewer chains, runs or images.\n",
+          name);
     status = 2;
   } catch (const std::exception& error) {
     if (speaks && !std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, error.what());

@@ -157,7 +157,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
   std::vector<double> stats(kStatRows, 0.0);
   const double prior = by_levels ? log_weight.front() - log_weight.back() : 0;
-  const auto value = [&](const EndpointEvidence& e) { return e.value(base.log_zeta, prior); };
+  const auto value = [&](const EndpointEvidence& e) { return e.value(base.taken_out(), prior); };
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = options.num_leapfrog;
@@ -245,7 +245,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   out.iterations = t;
   out.drift = t > after(halvings) ? split_half_drift(first_half, value(half)) : LogZ{NAN, NAN};
   out.ends = value(ends).value();
-  out.stepping = stones.value(base.log_zeta).value();
+  out.stepping = stones.value(base.taken_out()).value();
   out.moments = weighted_moments(engine->moment_layout(), sums);
   out.report(stats, n, initial);
   out.seconds = seconds_before + seconds_since(clock);

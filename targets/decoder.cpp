@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -15,7 +16,7 @@ using Tensors = std::map<std::string, DataArray>;
 
 struct Asked {
   std::string weights, images;
-  Activation hidden;
+  std::vector<Activation> hidden;  // of all hidden layers, or of each of the decoder's
   bool binary, drawn;
   double noise, threshold;
   int items;
@@ -30,9 +31,21 @@ struct Asked {
         threshold(in.number("threshold", 0.5, 0, 1)),
         items(in.integer("items", 0, 0, 1 << 30)),
         seed(std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max()))) {
-    const std::string name = in.choice("activation", "tanh", {"tanh", "relu", "sigmoid"});
-    hidden = name == "tanh" ? Activation::tanh : name == "relu" ? Activation::relu : Activation::sigmoid;
+    std::istringstream list(in.text("activation", "tanh"));
+    for (std::string name; std::getline(list, name, ',');) {
+      if (name != "tanh" && name != "relu" && name != "sigmoid")
+        in.fail(
+            "target.activation has '" + name +
+            "' (tanh, relu and sigmoid are known). Give one, or one for each hidden layer of the decoder, "
+            "separated by commas");
+      hidden.push_back(name == "tanh"   ? Activation::tanh
+                       : name == "relu" ? Activation::relu
+                                        : Activation::sigmoid);
+    }
+    if (hidden.empty())
+      in.fail("target.activation is empty (hidden layers have one). Give tanh, relu or sigmoid");
   }
+  Activation of_layer(std::size_t l) const { return hidden[std::min(l, hidden.size() - 1)]; }
 };
 
 std::string shape_text(const std::vector<int>& shape) {
@@ -99,11 +112,11 @@ std::vector<Layer> read_stack(TargetInput& in, const Tensors& tensors, const std
   return stack;
 }
 
-Matrix through(const std::vector<Layer>& stack, Matrix h, Activation hidden, bool last_is_hidden) {
+Matrix through(const std::vector<Layer>& stack, Matrix h, const Asked& asked, bool last_is_hidden) {
   for (std::size_t l = 0; l < stack.size(); ++l) {
     h = (h * stack[l].w).rowwise() + stack[l].b;
     if (last_is_hidden || l + 1 < stack.size())
-      h = h.unaryExpr([&](double y) { return activate(hidden, y); }).eval();
+      h = h.unaryExpr([&](double y) { return activate(asked.of_layer(l), y); }).eval();
   }
   return h;
 }
@@ -195,7 +208,9 @@ TargetInfo DecoderTarget::info() {
             "of intensities up to 1 or whole ones up to 255, or simulate:N to draw N from the model (then "
             "an exact draw of each posterior is known; another N has other images) "
             "(default simulate:100)"},
-           {"activation", "of hidden layers: tanh, relu or sigmoid (default tanh)"},
+           {"activation",
+            "of hidden layers: tanh, relu or sigmoid, or one for each of the decoder's, separated by commas "
+            "(the encoder takes them in the same order) (default tanh)"},
            {"likelihood", "bernoulli, or gaussian with noise_sd (default bernoulli)"},
            {"noise_sd", "of the gaussian likelihood (default 0.1)"},
            {"binarise", "of intensities: threshold, or draw (default threshold)"},
@@ -215,7 +230,6 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
         "target decoder has no weights (they are the decoder). Give --set target.weights=FOLDER or FILE; "
         "see: "
         "lockstep targets decoder");
-  const Activation hidden = asked.hidden;
   const bool binary = asked.binary;
   const double noise = binary ? 0 : asked.noise;
   const std::string& from = asked.images;
@@ -233,6 +247,10 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
   if (stack.size() > std::size_t(Decoder::kMostLayers))
     in.fail("the decoder has more than " + std::to_string(Decoder::kMostLayers) +
             " layers (as many are held). Give a shallower one");
+  if (asked.hidden.size() > 1 && asked.hidden.size() + 1 != stack.size())
+    in.fail("target.activation names " + std::to_string(asked.hidden.size()) +
+            " activations (the decoder has " + std::to_string(stack.size() - 1) +
+            " hidden layers). Give one for all, or one for each");
   const int pixels = int(stack.back().b.size());
 
   Built<Decoder> built(dim);
@@ -250,7 +268,7 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
               " pixels do not fit). Give fewer");
     ExactDraw draw(asked.seed);
     Matrix z = standard_normal(draw, count, dim);
-    images = through(stack, z, hidden, false);
+    images = through(stack, z, asked, false);
     for (double& y : images.reshaped<Eigen::RowMajor>())
       y = binary ? (draw.uniform() < sigmoid(y) ? 1.0 : 0.0) : y + noise * draw.normal();
     if (asked.items > 0 && asked.items < count) {
@@ -279,9 +297,9 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
   Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
   if (!mean.empty()) {
     items->base = "encoder";
-    const Matrix h = through(encoder, images, hidden, true);
-    centre = through(mean, h, hidden, false);
-    sd = through(log_sd, h, hidden, false).array().exp();
+    const Matrix h = through(encoder, images, asked, true);
+    centre = through(mean, h, asked, false);
+    sd = through(log_sd, h, asked, false).array().exp();
     if (centre.cols() != dim || sd.cols() != dim)
       in.fail("the encoder gives " + std::to_string(centre.cols()) + " means and " +
               std::to_string(sd.cols()) + " standard deviations (there are " + std::to_string(dim) +
@@ -306,7 +324,7 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
   for (std::size_t l = 0; l < stack.size(); ++l) {
     const Layer& layer = stack[l];
     density.layers[l] = {int(layer.w.rows()), int(layer.w.cols()),
-                         l + 1 < stack.size() ? hidden : Activation::identity,
+                         l + 1 < stack.size() ? asked.of_layer(l) : Activation::identity,
                          built.pool.add({layer.w.data(), layer.w.data() + layer.w.size()}),
                          built.pool.add({layer.b.data(), layer.b.data() + layer.b.size()})};
   }

@@ -6,6 +6,10 @@
 // over its standard deviation, whose rms over 32 draws lies in [0.61, 1.62] with probability 0.995.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "host/evidence.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/statistics.hpp"
@@ -22,6 +26,8 @@ struct Case {
   Settings target_settings = Settings::object(), sampler_settings = Settings::object();
   int chains = 0;  // by the budget
   double se = 0;
+  std::string precision = "mixed";
+  std::filesystem::path data = {};
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
 
@@ -35,6 +41,8 @@ nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
   r.gradients = c.gradients;
   r.chains = c.chains;
   r.se = c.se;
+  r.precision = c.precision;
+  r.data = c.data;
   r.seed = seed;
   r.device = "cpu";
   r.threads = threads;
@@ -165,6 +173,57 @@ TEST(EvidenceSeeds, ShortChainsNeedThem) {
   };
   EXPECT_LT(std::abs(z({})), 4);
   EXPECT_LT(z({{"seeds", "base"}}), -10);
+}
+
+// Where base and target are one, nothing errs but rounding, and that fails no gate.
+TEST(EvidenceGates, AFlatEnergyPasses) {
+  for (const char* method : {"auto", "st", "ct-gibbs", "pt", "smc", "ais"})
+    for (const char* precision : {"mixed", "double"}) {
+      const auto s = run({"", "gaussian", method, 3e5, {}, {{"base", "gaussian"}}, 0, 0, precision}, 1);
+      EXPECT_NEAR(s["log_z"]["estimate"], 0, 1e-5) << method;
+      EXPECT_EQ(s["verdict"], "pass") << method << ' ' << precision << ' ' << s["failed_gates"];
+    }
+}
+
+// What is taken out of a target is rounded to single precision, and added as it was rounded.
+TEST(EvidencePrecision, LargeLogZIsNotRounded) {
+  const auto file = std::filesystem::path(::testing::TempDir()) / "lockstep_large.json";
+  std::ofstream(file) << R"({"W": [[0, 0.1], [0.1, 0]], "b": [812345.6789, 654321.98765]})";
+  const auto s = run({"", "boltzmann", "auto", 3e5, {}, {}, 0, 0, "mixed", file}, 1);
+  const double error = s["log_z"]["estimate"].get<double>() - s["truth"]["log_z"].get<double>();
+  EXPECT_LT(std::abs(error), 5 * s["log_z"]["se"].get<double>() + 1e-4);
+}
+
+// Gates that are about one thing each, on runs that have it.
+TEST(EvidenceGates, BadRunsFailThem) {
+  const auto failed = [](const Case& c) {
+    const auto s = run(c, 1);
+    EXPECT_EQ(s["verdict"], "fail");
+    return s["failed_gates"].dump();
+  };
+  const auto ais = failed({"", "boltzmann", "ais", 3e5, {{"units", 24}}, {{"temperatures", 2}}});
+  EXPECT_NE(ais.find("weight_ess"), std::string::npos) << ais;
+  const auto seeds = failed({"", "boltzmann", "st", 3e5, {{"units", 24}}, {{"seeds", "base"}}, 1024});
+  EXPECT_NE(seeds.find("drift"), std::string::npos) << seeds;
+  // Axes of very different widths that the scout's few iterations do not cover.
+  const auto file = std::filesystem::path(::testing::TempDir()) / "lockstep_wide.json";
+  const int d = 10;
+  std::ostringstream text;
+  text << R"({"means": [[0,0,0,0,0,0,0,0,0,0]], "weights": [1], "covariances": [[)";
+  for (int i = 0; i < d; ++i) {
+    text << (i > 0 ? ",[" : "[");
+    for (int j = 0; j < d; ++j) {  // reflected at (1, .., 1): every axis takes part in every width
+      double c = 0;
+      for (int k = 0; k < d; ++k)
+        c += std::pow(10.0, 6.0 * k / (d - 1)) * ((i == k) - 2.0 / d) * ((j == k) - 2.0 / d);
+      text << (j > 0 ? "," : "") << c;
+    }
+    text << "]";
+  }
+  text << "]]}";
+  std::ofstream(file) << text.str();
+  const auto wide = failed({"", "mixture", "st", 3e6, {}, {}, 0, 0, "mixed", file});
+  EXPECT_NE(wide.find("base"), std::string::npos) << wide;
 }
 
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {

@@ -120,6 +120,42 @@ TEST(ItemEvidence, TemperedRunsThatAreTooShortFail) {
   }
 }
 
+/// Too few temperatures, and steps far too long: each gate is one that can fail.
+TEST(ItemEvidence, BadRunsFailTheirGates) {
+  const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({8, 20, 60}, 4), 24));
+  const auto failed = [&](const char* method, Settings settings) {
+    const Json j = run(*s.target, method, std::move(settings), 2);
+    EXPECT_EQ(j["verdict"], "fail");
+    return j["failed_gates"].dump();
+  };
+  const std::string few = failed("bdmc", {{"temperatures", 2}, {"num_leapfrog", 2}});
+  EXPECT_NE(few.find("gap"), std::string::npos) << few;
+  EXPECT_NE(few.find("weight_ess"), std::string::npos) << few;
+  EXPECT_NE(failed("bound", {}).find("weight_ess"), std::string::npos);
+  const std::string far = failed("ais", {{"temperatures", 30}, {"step_size", 20}});
+  EXPECT_NE(far.find("acceptance"), std::string::npos) << far;
+}
+
+/// Every schedule is an annealing between the same ends, and its ladder is in the report.
+TEST(ItemEvidence, SchedulesAgree) {
+  const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({3, 8}), 24, "gaussian", 0.6));
+  std::vector<Json> ladders;
+  for (const Settings& schedule : std::vector<Settings>{
+           Settings("barrier"), Settings("linear"), Settings("sigmoid"), Settings("quadratic"),
+           Settings::array({0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1})}) {
+    Settings settings = {{"num_leapfrog", 5}, {"schedule", schedule}};
+    if (!schedule.is_array()) settings["temperatures"] = 100;
+    const Json j = run(*s.target, "bdmc", settings, 6);
+    RunningMean error;
+    for (int i = 0; i < 24; ++i)
+      error.add(j["items"][i]["log_z"]["estimate"].get<double>() - s.target->items()->log_z[i]);
+    EXPECT_LT(std::abs(error.z()), 4.5) << schedule;
+    ladders.push_back(j["diagnostics"]["schedule"]);
+    EXPECT_EQ(ladders.back().size(), schedule.is_array() ? 9u : 101u);
+    EXPECT_EQ(std::count(ladders.begin(), ladders.end(), ladders.back()), 1);
+  }
+}
+
 TEST(ItemEvidence, GapsShrinkWithTemperatures) {
   const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({8, 20, 40}, 3), 24));
   double gap[2];

@@ -202,6 +202,53 @@ TEST(Decoder, EncoderGivesTheBases) {
   EXPECT_EQ(s.target->items()->base, "encoder");
 }
 
+TEST(Decoder, ImagesAreBinarisedAsAsked) {
+  MemoryInput in = decoder_input(random_decoder({2, 3, 4}), 2);
+  in.choices["images"] = "file";
+  const auto values = [&] { return SubjectOf<DecoderTarget>(in).target->items()->values; };
+  in.image_array = {{0, 0.4, 0.7, 1, 1, 0.6, 0.5, 0}, {2, 4}};
+  EXPECT_THAT(values(), ::testing::ElementsAre(0, 0, 1, 1, 1, 1, 0, 0));
+  in.numbers["threshold"] = 0.65;
+  EXPECT_THAT(values(), ::testing::ElementsAre(0, 0, 1, 1, 1, 0, 0, 0));
+  in.numbers["items"] = 1;
+  EXPECT_THAT(values(), ::testing::ElementsAre(0, 0, 1, 1));
+  in.numbers = {};
+  in.image_array = {{0, 127, 128, 255}, {1, 4}};  // of 255
+  EXPECT_THAT(values(), ::testing::ElementsAre(0, 0, 1, 1));
+  // Draws: 1 with the probability that is the intensity, others with another seed.
+  in.choices["binarise"] = "draw";
+  const int count = 5000;
+  in.image_array = {{}, {count, 4}};
+  for (int i = 0; i < count; ++i) in.image_array.values.insert(in.image_array.values.end(), {0, 0.3, 0.8, 1});
+  const auto drawn = values();
+  double sums[4] = {};
+  for (std::size_t i = 0; i < drawn.size(); ++i) sums[i % 4] += drawn[i] / count;
+  EXPECT_EQ(sums[0], 0);
+  EXPECT_NEAR(sums[1], 0.3, 4 * std::sqrt(0.21 / count));
+  EXPECT_NEAR(sums[2], 0.8, 4 * std::sqrt(0.16 / count));
+  EXPECT_EQ(sums[3], 1);
+  EXPECT_EQ(values(), drawn);
+  in.numbers["seed"] = 2;
+  EXPECT_NE(values(), drawn);
+}
+
+TEST(Decoder, HiddenLayersMayDiffer) {
+  const auto weights = random_decoder({3, 7, 5, 11});
+  const auto density = [&](const char* activation) {
+    MemoryInput in = decoder_input(weights, 1, "bernoulli", 0.7, activation);
+    const auto built = DecoderTarget::build(in);
+    std::vector<Activation> of_layers;
+    for (int l = 0; l < 3; ++l) of_layers.push_back(built.density.layers[l].activation);
+    return of_layers;
+  };
+  EXPECT_THAT(density("relu"),
+              ::testing::ElementsAre(Activation::relu, Activation::relu, Activation::identity));
+  EXPECT_THAT(density("relu,sigmoid"),
+              ::testing::ElementsAre(Activation::relu, Activation::sigmoid, Activation::identity));
+  EXPECT_THROW(density("relu,tanh,tanh"), UserError);
+  EXPECT_THROW(density("gelu"), UserError);
+}
+
 TEST(Decoder, PyTorchNamesAreTransposed) {
   const auto plain = random_decoder({2, 3, 4});
   std::map<std::string, DataArray> torch;
