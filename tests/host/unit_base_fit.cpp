@@ -194,7 +194,7 @@ TEST(Bootstrap, TooFewParticlesRefitLess) {
   EXPECT_EQ(lost.sd(), old.sd());  // one group has all the weight: 18 particles
   EXPECT_FALSE(some.dense);
   EXPECT_LT(some.sd()[0], 4);
-  EXPECT_EQ(some.log_zeta, -3);
+  EXPECT_NEAR(some.log_zeta, -3, 1e-5);  // beside rounding in the engine
   EXPECT_FALSE(many.sd() == old.sd());
 }
 
