@@ -222,7 +222,7 @@ TEST(Decoder, ImagesAreBinarisedAsAsked) {
   for (int i = 0; i < count; ++i) in.image_array.values.insert(in.image_array.values.end(), {0, 0.3, 0.8, 1});
   const auto drawn = values();
   double sums[4] = {};
-  for (std::size_t i = 0; i < drawn.size(); ++i) sums[i % 4] += drawn[i] / count;
+  for (std::size_t i = 0; i < drawn.size(); ++i) sums[i % 4] += double(drawn[i]) / count;
   EXPECT_EQ(sums[0], 0);
   EXPECT_NEAR(sums[1], 0.3, 4 * std::sqrt(0.21 / count));
   EXPECT_NEAR(sums[2], 0.8, 4 * std::sqrt(0.16 / count));
