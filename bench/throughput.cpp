@@ -62,11 +62,12 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
     if (repeat > 0) best = std::max(best, gradients / wall);
     length = std::clamp(length * seconds / 5 / wall, 16.0, 1e6);
   }
-  // What is bound by matrix products is held to what Eigen reaches on square ones.
+  // What is bound by matrix products is held to what Eigen or cuBLAS reaches on square ones.
   double peak =
       (target.batched() ? product_peak_gflops : fma_peak_gflops)(r.precision == "double", threads) * 1e9;
 #ifdef LOCKSTEP_CUDA
-  if (context.cuda) peak = measure_fma_peak();
+  if (context.cuda)
+    peak = target.batched() ? measure_product_peak(r.precision == "double") : measure_fma_peak();
 #endif
   return {threads, best, best * target.operations_per_gradient() / peak, peak};
 }

@@ -106,7 +106,7 @@ CheckpointPlan checkpoint_plan(const RunOptions& run, const TargetInstance& targ
 
 /// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is
 /// then not taken for the present one's.
-inline constexpr int kNumbersVersion = 3;
+inline constexpr int kNumbersVersion = 4;
 
 /// What a run's numbers depend on, as a text that tells runs apart: the versions, the options but for where
 /// it computes and writes, the sampler's settings with the defaults that hold (`effective`), and values of

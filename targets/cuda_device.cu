@@ -2,8 +2,10 @@
 #include "targets/cuda_device.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "kernels/launch_cuda.cuh"
+#include "targets/cublas.cuh"
 
 namespace lockstep {
 namespace {
@@ -128,6 +130,29 @@ double measure_fma_peak() {
     LOCKSTEP_CHECK_CUDA(cudaGetLastError());
   });
   return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
+}
+
+double measure_product_peak(bool in_double) {
+  constexpr int n = 4096;
+  constexpr std::size_t numbers = std::size_t(n) * n;
+  require_device();
+  const DeviceMemory a(8 * numbers), b(8 * numbers), c(8 * numbers);
+  for (const DeviceMemory* m : {&a, &b})
+    LOCKSTEP_CHECK_CUDA(cudaMemset(m->get(), 0x3f, 8 * numbers));  // numbers below 1
+  cublasHandle_t handle = nullptr;
+  LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
+  const std::unique_ptr<cublasContext, decltype(&cublasDestroy)> owner(handle, &cublasDestroy);
+  LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+  const auto multiply = [&](auto gemm, auto one) {
+    using R = decltype(one);
+    const R zero = 0;
+    LOCKSTEP_CHECK_CUBLAS(gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one,
+                               static_cast<const R*>(a.get()), n, static_cast<const R*>(b.get()), n, &zero,
+                               static_cast<R*>(c.get()), n));
+  };
+  const double seconds =
+      fastest([&] { in_double ? multiply(cublasDgemm, 1.0) : multiply(cublasSgemm, 1.0f); });
+  return 2.0 * n * double(numbers) / seconds;
 }
 
 double measure_copy_bandwidth() {

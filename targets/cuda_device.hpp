@@ -33,6 +33,11 @@ std::string cuda_device_name();
 /// runs of a kernel of independent multiply-adds in registers. Throws std::runtime_error on any CUDA error.
 double measure_fma_peak();
 
+/// Floating-point operations per second of cuBLAS's product of two square matrices, in float or double and
+/// without tensor cores' roundings, as gradients use it: the best of a few. Throws std::runtime_error on any
+/// error.
+double measure_product_peak(bool in_double);
+
 /// Bytes per second of a copy within device memory, what is read and what is written both counted: the best
 /// of a few runs over 1 GiB, or an eighth of the free memory where that is less. Throws std::runtime_error on
 /// any CUDA error.

@@ -2,22 +2,13 @@
 #pragma once
 // Log densities and gradients of a decoder for all chains of a batch on a GPU, by cuBLAS;
 // targets/decoder_batch.hpp has the same on the CPU.
-#include <cublas_v2.h>
-
 #include <vector>
 
 #include "kernels/batch_cuda.cuh"
+#include "targets/cublas.cuh"
 #include "targets/dense_layer.hpp"
 
 namespace lockstep {
-
-/// Throws std::runtime_error with the place and cuBLAS's own text unless `status` is success.
-inline void check_cublas(cublasStatus_t status, const char* call, const char* file, int line) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " +
-                           cublasGetStatusString(status));
-}
-#define LOCKSTEP_CHECK_CUBLAS(call) ::lockstep::check_cublas((call), #call, __FILE__, __LINE__)
 
 /// Matrix products on one stream, by the same algorithm whenever the shapes are the same: cuBLAS adds in an
 /// order of its own choice, which depends on the shapes and on its workspace. No tensor cores where they
