@@ -202,7 +202,7 @@ void print_cost(const nlohmann::ordered_json& s) {
 }
 
 void print_summary(const nlohmann::ordered_json& s) {
-  if (s.contains("items")) {
+  if (s["target"].contains("items")) {
     print_items(s);
   } else {
     print_estimates(s);

@@ -228,6 +228,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     s["estimates"]["quantities_se"][target->quantities()[q]] = f.moments.quantity_se[q];
   }
   s["log_z"] = log_z_json(f);
+  for (double z : f.copies)
+    if (std::isfinite(z)) s["items"].push_back({{"log_z", {{"estimate", z}}}});
   s["truth"] = truth_json(*target);
   Json diagnostics = {{"acceptance", f.acceptance},
                       {"step_size", f.step_size},

@@ -192,6 +192,11 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
   report_chains(f, r, f.chains);
+  for (int k = 0; k < s.copies; ++k) {
+    const LadderSamples one = s.copy(k);
+    f.copies.push_back(integrates ? thermodynamic_integration(one, zeta).log_z.estimate
+                                  : bridge_stepping_stones(one, zeta).estimate);
+  }
   const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
                                       bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
   const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));

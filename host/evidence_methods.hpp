@@ -8,6 +8,7 @@ namespace lockstep {
 /// What a method found, in one form.
 struct Found {
   LogZ log_z{NAN, NAN}, lower{NAN, NAN}, upper{NAN, NAN};
+  std::vector<double> copies;  // of parallel tempering: log Z by each group of copies alone
   WeightedMoments moments;
   WeightedDraws draws;  // where they are asked for
   double acceptance = 0, divergences = 0, iterations = 0, seconds = 0;

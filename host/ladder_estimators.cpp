@@ -108,6 +108,11 @@ double bridge(const LadderSamples& s, int k) {
 
 }  // namespace
 
+LadderSamples LadderSamples::copy(int number) const {
+  const auto size = std::ptrdiff_t(levels()) * draws, begin = number * size;
+  return {ladder, 1, draws, {delta.begin() + begin, delta.begin() + begin + size}};
+}
+
 LadderSamples LadderSamples::slice(int first, int last) const {
   assert(0 <= first && first < last && last <= draws);
   LadderSamples part{ladder, copies, last - first, {}};

@@ -18,6 +18,8 @@ struct LadderSamples {
   std::span<const double> at(int copy, int level) const {
     return std::span(delta).subspan((std::size_t(copy) * levels() + level) * draws, draws);
   }
+  /// Those of one copy alone.
+  LadderSamples copy(int number) const;
   /// Draws first .. last - 1 of every copy and level, for instance one half of a run.
   LadderSamples slice(int first, int last) const;
   /// Every stride-th draw.

@@ -175,6 +175,18 @@ TEST(EvidenceSeeds, ShortChainsNeedThem) {
   EXPECT_LT(z({{"seeds", "base"}}), -10);
 }
 
+TEST(EvidenceCopies, EachHasAnEstimateOfItsOwn) {
+  for (const char* method : {"pt", "ti"}) {
+    const auto s = run({"", "two_modes", method, 1e6, {{"dim", 2}}}, 1);
+    ASSERT_EQ(s["items"].size(), 8u);  // groups of them
+    RunningMean mean;
+    for (const auto& copy : s["items"]) mean.add(copy["log_z"]["estimate"]);
+    EXPECT_GT(mean.standard_error(), 0);
+    // A copy alone is biased by half its variance.
+    EXPECT_NEAR(mean.mean(), s["log_z"]["estimate"], 4 * mean.standard_error() + mean.variance());
+  }
+}
+
 // Where base and target are one, nothing errs but rounding, and that fails no gate.
 TEST(EvidenceGates, AFlatEnergyPasses) {
   for (const char* method : {"auto", "st", "ct-gibbs", "pt", "smc", "ais"})
