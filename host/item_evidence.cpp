@@ -241,17 +241,14 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
             share);
     };
     if (!which.empty()) run_items(context, c, pilot, which, found);
-    const auto parts = processes.gather(found.numbers());
-    for (int r = 0; r < int(parts.size()); ++r)  // what follows a gap is done again
-      if (share_of_round(room, r, done, items.count).first == table.done()) table.append(parts[r]);
+    for (const auto& numbers : processes.gather(found.numbers())) table.append(numbers);
     done = int(processes.of_first(table.done()));
     seconds += seconds_since(clock);
     clock = Clock::now();
-    was_interrupted = processes.any(was_interrupted || (done < items.count && interrupted()));
-    if (done > 0 && done < items.count && plan.due(was_interrupted)) plan.save(fields);
+    was_interrupted = processes.any(done < items.count && interrupted());
+    if (done < items.count && plan.due(was_interrupted)) plan.save(fields);
   }
   if (!processes.first()) throw FirstSpeaks();
-  if (done == 0) throw Interrupted();
   context.threads = int(std::accumulate(threads.begin(), threads.end(), 0.0));
   return report_items(run, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
 }
