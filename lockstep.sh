@@ -40,8 +40,8 @@ usage() {
                       ARGs go to ctest
   build               install what is missing, configure and build
   bench [ARG...]      build, then measure throughput: lockstep-bench ARG...
-  gpu-check           run the tests, compute-sanitizer and the throughput figures on this machine's GPU;
-                      the results go to $OUT, or to out/gpu-check
+  gpu-check           run the tests, compute-sanitizer, throughput, profiles, peers and the largest runs on this
+                      machine's GPU; the results go to $OUT, or to out/gpu-check
   gpu-check --pack    build build/gpu-check, a folder that runs the same on a GPU machine without compilers or
                       network: bash build/gpu-check/run.sh
   lint                clang-format and clang-tidy, changing nothing
@@ -215,7 +215,13 @@ pack_gpu_check() {
   libraries=$(libraries_of "${built[@]}")
   xargs -r -d '\n' cp -L -t "$new/lib" <<<"$libraries"
   tar -C "$new" -czf "$new/lib.tar.gz" --remove-files lib
-  cp -R bench/studies "$new/bench/"
+  cp -R bench/studies bench/peers "$new/bench/"
+  if [[ -n ${LOCKSTEP_DATA:-} ]]; then  # what the largest runs are made on
+    mkdir "$new/data"
+    cp -R "$LOCKSTEP_DATA/boltzmann-28/sys101" "$new/data/boltzmann"
+    cp -R "$LOCKSTEP_DATA/iwae-mnist" "$new/data/decoder"
+    chmod -R u+w "$new/data"
+  fi
   cp scripts/gpu-check-run.sh "$new/run.sh"
   chmod +x "$new/run.sh"
   { git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown; } >"$new/commit"

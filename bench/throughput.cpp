@@ -23,9 +23,12 @@ namespace {
 struct Figures {
   int threads;
   double gradients_per_s, fraction, peak;
+  // What a leapfrog step moves where no row stays in registers or cache: position, momentum and gradient,
+  // each read and written once.
+  double bytes_per_gradient;
 };
 
-/// Warm chains for about `seconds`, recording as a run does: best of three.
+/// Warm chains for about `seconds`, recording as a run does: the best of five.
 Figures measure(const RunOptions& run, const TargetInstance& target, int threads, double seconds) {
   RunOptions r = run;
   r.threads = threads;
@@ -48,6 +51,9 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   launch.key = context.key;
   launch.record = true;
   double best = 0, length = 64;
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) start_cuda_profiler();
+#endif
   for (int repeat = 0; repeat < 6; ++repeat) {
     launch.begin = launch.end;
     launch.end += std::uint32_t(length);
@@ -63,13 +69,13 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
     length = std::clamp(length * seconds / 5 / wall, 16.0, 1e6);
   }
   // What is bound by matrix products is held to what Eigen or cuBLAS reaches on square ones.
-  double peak =
-      (target.batched() ? product_peak_gflops : fma_peak_gflops)(r.precision == "double", threads) * 1e9;
+  const bool in_double = r.precision == "double";
+  double peak = (target.batched() ? product_peak_gflops : fma_peak_gflops)(in_double, threads) * 1e9;
 #ifdef LOCKSTEP_CUDA
-  if (context.cuda)
-    peak = target.batched() ? measure_product_peak(r.precision == "double") : measure_fma_peak();
+  if (context.cuda) peak = (target.batched() ? measure_product_peak : measure_fma_peak)(in_double);
 #endif
-  return {threads, best, best * target.operations_per_gradient() / peak, peak};
+  const double bytes = 6.0 * engine->rows() / engine->samples() * (in_double ? 8 : 4);
+  return {threads, best, best * target.operations_per_gradient() / peak, peak, bytes};
 }
 
 /// A mistake in where the figures go must not cost the time of measuring them.
@@ -78,15 +84,6 @@ void check_file(const std::filesystem::path& file) {
     throw UserError(
         fmt::format("--json {} is a folder (the figures go to a file). Name a file.", file.string()));
   ensure_writable_folder(std::filesystem::absolute(file).parent_path());
-}
-
-std::unique_ptr<TargetInstance> target_without_data(const RunOptions& run) {
-  const std::string data = require_target(run.target).info().data;
-  if (data.empty() || data.starts_with("optional")) return build_target(run);
-  throw UserError(
-      fmt::format("target {} needs data (lockstep-bench measures only targets that need none). See lockstep "
-                  "targets for another.",
-                  run.target));
 }
 
 int bench(int argc, char** argv) {
@@ -104,11 +101,16 @@ int bench(int argc, char** argv) {
   int dim = 0, samples = 5;
   double seconds = 3;
   std::string json, weights;
-  app.add_option("--target", run.target, "target, one that needs no data")->capture_default_str();
+  std::vector<int> chains = {1024};
+  app.add_option("--target", run.target, "target")->capture_default_str();
+  app.add_option("--data", run.data, "its data, where it needs some");
   app.add_option("--weights", weights, "weights of target decoder (one simulated image)");
   app.add_option("--data-dir", run.data_dir, "where they are looked for");
   app.add_option("--dim", dim, "dimension, for targets that have one")->check(CLI::Range(1, 100000));
-  app.add_option("--chains", run.chains, "chains")->capture_default_str()->check(CLI::Range(1, 1 << 24));
+  app.add_option("--chains", chains, "chains, or several numbers of them: 1024,65536")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--sampler", run.sampler, "sampler")
       ->capture_default_str()
       ->check(CLI::IsMember({"pe", "hmc"}));
@@ -140,7 +142,7 @@ int bench(int argc, char** argv) {
     run.sampler_settings["pseudo_samples"] = samples;
   else
     run.sampler_settings["trajectory_time"] = 1.0;
-  const auto target = target_without_data(run);
+  const auto target = build_target(run);
   if (!json.empty()) check_file(json);
   const RunContext context = make_context(run, *target, "bench");
   std::vector<int> threads;
@@ -152,26 +154,44 @@ int bench(int argc, char** argv) {
     for (int t = 1; t <= hardware_threads();
          t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
       threads.push_back(t);
-  nlohmann::ordered_json out = {
-      {"target", run.target},           {"dim", target->dim()},
-      {"sampler", run.sampler},         {"pseudo_samples", run.sampler == "pe" ? samples : 1},
-      {"chains", run.chains},           {"precision", run.precision},
-      {"device", device_name(context)}, {"instruction_set", cpu_isa()},
-      {"compiler", __VERSION__},        {"operations_per_gradient", target->operations_per_gradient()}};
-  fmt::print("{} ({} dimensions), {}, {} chains, {}, {}; {:.0f} operations per gradient\n", run.target,
-             target->dim(), run.sampler, run.chains, run.precision, device_name(context),
-             target->operations_per_gradient());
-  fmt::print("{:>8} {:>14} {:>18} {:>10}\n", "threads", "gradients/s", "fraction of peak", "scaling");
-  double first = 0;
-  for (int t : threads) {
-    const Figures f = measure(run, *target, t, seconds);
-    if (first == 0) first = f.gradients_per_s / t;
-    fmt::print("{:>8} {:>14.3e} {:>18.3f} {:>10.2f}\n", f.threads, f.gradients_per_s, f.fraction,
-               f.gradients_per_s / first / threads[0]);
-    out["runs"].push_back({{"threads", t},
-                           {"gradients_per_s", f.gradients_per_s},
-                           {"fraction_of_peak", f.fraction},
-                           {"peak_gflops", f.peak * 1e-9}});
+  nlohmann::ordered_json out = {{"target", run.target},
+                                {"dim", target->dim()},
+                                {"sampler", run.sampler},
+                                {"pseudo_samples", run.sampler == "pe" ? samples : 1},
+                                {"precision", run.precision},
+                                {"device", device_name(context)},
+                                {"instruction_set", cpu_isa()},
+                                {"compiler", __VERSION__},
+                                {"operations_per_gradient", target->operations_per_gradient()}};
+  fmt::print("{} ({} dimensions), {}, {}, {}; {:.0f} operations per gradient\n", run.target, target->dim(),
+             run.sampler, run.precision, device_name(context), target->operations_per_gradient());
+  double bandwidth = 0;
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) bandwidth = measure_copy_bandwidth();
+#endif
+  fmt::print("{:>8} {:>8} {:>14} {:>18} {:>10}{}\n", "chains", "threads", "gradients/s", "fraction of peak",
+             "scaling", bandwidth > 0 ? "  rows' bytes / copy bandwidth" : "");
+  for (int n : chains) {
+    run.chains = n;
+    double first = 0;
+    for (int t : threads) {
+      const Figures f = measure(run, *target, t, seconds);
+      const double moved = f.gradients_per_s * f.bytes_per_gradient;
+      if (first == 0) first = f.gradients_per_s / t;
+      fmt::print("{:>8} {:>8} {:>14.3e} {:>18.3f} {:>10.2f}{}\n", n, t, f.gradients_per_s, f.fraction,
+                 f.gradients_per_s / first / threads[0],
+                 bandwidth > 0 ? fmt::format("  {:.3f}", moved / bandwidth) : "");
+      std::fflush(stdout);
+      out["runs"].push_back({{"chains", n},
+                             {"threads", t},
+                             {"gradients_per_s", f.gradients_per_s},
+                             {"fraction_of_peak", f.fraction},
+                             {"peak_gflops", f.peak * 1e-9}});
+      if (bandwidth > 0)
+        out["runs"].back().update({{"bytes_per_gradient", f.bytes_per_gradient},
+                                   {"fraction_of_bandwidth", moved / bandwidth},
+                                   {"copy_bandwidth_gb_s", bandwidth * 1e-9}});
+    }
   }
   if (!json.empty()) write_atomically(json, out.dump(2) + "\n");
   return 0;

@@ -16,11 +16,12 @@ find_package(CUDAToolkit REQUIRED)
 list(GET LOCKSTEP_CUDA_ARCHITECTURES 0 first)
 list(TRANSFORM LOCKSTEP_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE code)
 string(REPLACE ";" "," code "${code},compute_${first}")
+# --default-stream: each host thread has a stream of its own, so that engines of several threads run side by side.
 # --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
 # subnormals are zero.
 target_compile_options(lockstep-flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_${first},code=[${code}]>"
-  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
+  $<$<COMPILE_LANGUAGE:CUDA>:--default-stream=per-thread;--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
 

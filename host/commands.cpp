@@ -95,8 +95,9 @@ void list_devices(bool measure) {
     fmt::print("cuda  {}, sm_{}{}, {} multiprocessors, {:.1f} GiB\n", device->name, device->major,
                device->minor, device->multiprocessors, double(device->memory) / 1073741824);
     if (measure)
-      fmt::print("      {:.0f} GFLOP/s single (fused multiply-adds, 2 each), copies at {:.0f} GB/s\n",
-                 measure_fma_peak() * 1e-9, measure_copy_bandwidth() * 1e-9);
+      fmt::print(
+          "      {:.0f} GFLOP/s single, {:.0f} double (fused multiply-adds, 2 each), copies at {:.0f} GB/s\n",
+          measure_fma_peak(false) * 1e-9, measure_fma_peak(true) * 1e-9, measure_copy_bandwidth() * 1e-9);
   } else {
     fmt::print("cuda  built in, but not usable: {}\n", why_not);
   }

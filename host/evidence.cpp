@@ -167,13 +167,15 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   size.covariance = covariance;
   double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
   if (c.method == "pt" || c.method == "ti") bytes += 3 * 8 * kMostLadderSamples;
-  check_memory(bytes, true);
+  const double of_engines = planned_engine_bytes(context, model, size) +
+                            std::min(64.0 * 1048576, 16.0 * 32 * double(size.chains));  // the trace of beta
+  check_memory(context, bytes, of_engines, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
     c.checkpoint = checkpoint_plan(run, *target, c.effective);
   }
   say_device(run, context);
-  check_memory(bytes, run.quiet);
+  check_memory(context, bytes, of_engines, run.quiet);
 
   Found f =
       on_path ? run_on_path(context, c, run, covariance) : run_pseudo_extended(context, c, run, covariance);

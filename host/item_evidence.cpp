@@ -196,14 +196,17 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   const double bytes =
       processes.here() * (planned_bytes({.kind = ModelKind::path}, size) +
                           28.0 * double(items.values.size()));  // in three precisions, and as read
-  check_memory(bytes, true);
+  // Beside the engine's: what the matrix products hold, position, gradient and log density of every chain.
+  const double of_engines = planned_engine_bytes(context, {.kind = ModelKind::path}, size) +
+                            double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0;
+  check_memory(context, bytes, of_engines, true);
   CheckpointPlan plan;
   if (processes.first() && !run.out.empty()) {
     ensure_writable_folder(run.out);
     plan = checkpoint_plan(run, target, c.effective);
   }
   say_device(own, context);
-  check_memory(bytes, own.quiet);
+  check_memory(context, bytes, of_engines, own.quiet);
   const auto print = progress_printer(own.quiet, run.target);
   context.progress = [show = interruptible(print)](const std::string&, double share) {
     show("pilot", share);

@@ -151,15 +151,45 @@ double planned_bytes(const ModelSpec& model, const RunSize& size) {
   return 8 * std::max({scout, adapting, recording});
 }
 
-void check_memory(double bytes, bool quiet) {
+double planned_engine_bytes(const RunContext& context, const ModelSpec& model, const RunSize& size) {
+  const auto engine = [&](const ModelSpec& m, std::int64_t units, std::int64_t chains, bool recording) {
+    EngineSpec spec = engine_spec(context, m, {0}, kTile);
+    spec.covariance = recording && size.covariance;
+    spec.draws = recording && size.stored_draws > 0 ? 1 : 0;
+    const double tiles = std::ceil(double(units) * double(chains) / kTile);
+    return tiles == 0 ? 0 : tiles * double(context.target->engine(spec)->bytes());
+  };
+  ModelSpec path;
+  path.kind = ModelKind::path;
+  return std::max({engine(path, size.adapting_units, size.particles, false),
+                   engine(model, size.adapting_units, size.crowd, false),
+                   engine(model, size.units, size.chains, true)});
+}
+
+void check_memory([[maybe_unused]] const RunContext& context, double bytes,
+                  [[maybe_unused]] double of_engines, bool quiet) {
   const double have = available_memory();
   if (bytes > 0.9 * have)
     throw UserError(
         fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
                     "killed). Lower --chains, raise --thin, or leave out --draws",
                     bytes / 1073741824, have / 1073741824));
+  std::string of_device;
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) {
+    const double free = double(cuda_free_memory());
+    if (of_engines > 0.95 * free)
+      throw UserError(
+          fmt::format("the run needs about {:.1f} GiB of memory on the GPU and {:.1f} GiB are free (it would "
+                      "fail). Lower --chains, or use --device cpu",
+                      of_engines / 1073741824, free / 1073741824));
+    of_device =
+        fmt::format("; on the GPU {:.1f} MiB of {:.0f} MiB free", of_engines / 1048576, free / 1048576);
+  }
+#endif
   if (!quiet)
-    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available\n", bytes / 1048576, have / 1048576);
+    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available{}\n", bytes / 1048576, have / 1048576,
+               of_device);
 }
 
 }  // namespace lockstep

@@ -37,7 +37,12 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
 /// state and its draws takes. Printed before anything is allocated.
 double planned_bytes(const ModelSpec& model, const RunSize& size);
 
-/// Prints the memory plan, or throws UserError when the machine has less.
-void check_memory(double bytes, bool quiet);
+/// Bytes of its engines where those run, at its largest: as engines of a few chains have, times how many
+/// there will be.
+double planned_engine_bytes(const RunContext& context, const ModelSpec& model, const RunSize& size);
+
+/// Prints the memory plan, or throws UserError when the machine has less or, where the run is on a GPU, that
+/// has less than the engines take.
+void check_memory(const RunContext& context, double bytes, double of_engines, bool quiet);
 
 }  // namespace lockstep

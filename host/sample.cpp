@@ -165,10 +165,11 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   const auto start = Clock::now();
   const auto target = build_target(run);
   if (target->items() != nullptr && target->items()->count > 1)
-    throw UserError(fmt::format(
-        "target {} has {} items (chains sample one density). Give --set target.items=1, or simulate:1, or use "
-        "lockstep evidence, which takes all",
-        run.target, target->items()->count));
+    throw UserError(
+        fmt::format("target {} has {} items (chains sample one density). Give --set target.items=1, or "
+                    "simulate:1, or use "
+                    "lockstep evidence, which takes all",
+                    run.target, target->items()->count));
   const int d = target->dim();
   const SamplerConfig config = sampler_config(run, d, target->tails());
   read_starts(run.init, d);  // complains before anything is written or said
@@ -178,14 +179,15 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   options.covariance = d <= 64;
   RunSize size = run_size(run, config, d, 1, false);
   size.covariance = options.covariance;
-  const double bytes = planned_bytes(config.model, size);
-  check_memory(bytes, true);
+  const double bytes = planned_bytes(config.model, size),
+               of_engines = planned_engine_bytes(context, config.model, size);
+  check_memory(context, bytes, of_engines, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
     options.checkpoint = checkpoint_plan(run, *target, config.effective);
   }
   say_device(run, context);
-  check_memory(bytes, run.quiet);
+  check_memory(context, bytes, of_engines, run.quiet);
 
   ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;

@@ -142,9 +142,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   ChainRunOptions options = chain_run_options(run, units);
   options.pooled = s.adaptation == "pooled";
   options.draws = false;
-  check_memory(
-      planned_bytes(p.config.model, run_size(run, p.config, p.target->dim(), replicates, options.pooled)),
-      true);
+  const RunSize size = run_size(run, p.config, p.target->dim(), replicates, options.pooled);
+  check_memory(context, planned_bytes(p.config.model, size),
+               planned_engine_bytes(context, p.config.model, size), true);
   say_device(run, context);
   ChainRunResult r;
   try {

@@ -34,7 +34,7 @@ class DeviceArray {
   std::unique_ptr<void, Free> p_;
 };
 
-/// A stream that does not wait for the default one, nor the other way round.
+/// A stream that waits for no other, nor the other way round.
 class CudaStream {
  public:
   CudaStream() { LOCKSTEP_CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
@@ -197,12 +197,13 @@ class BatchCuda {
   BatchCuda(const Model& model, const BatchView<R, E>& b)
       : model_(model),
         tiles_(b.tiles),
+        block_threads_(b.block_threads),
         launch_(1),
         proposal_(chains()),
         step_size_(chains()),
         acceptance_(chains()),
         batch_(model.density, b.unit, chains(), stream_) {
-    wait_for_default_stream();
+    wait();                 // the memory of an engine is written by another stream
     batch_.evaluate(true);  // libraries set themselves up at their first call: not while it is captured
     begin_.capture(stream_, [&] { run<BatchStage::begin>(); });
     step_.capture(stream_, [&] { step(model_.joint()); });
@@ -237,20 +238,17 @@ class BatchCuda {
 
  private:
   int chains() const { return tiles_ * kTile; }
-  /// The rest of an engine's memory is written there.
-  static void wait_for_default_stream() { LOCKSTEP_CHECK_CUDA(cudaStreamSynchronize(cudaStreamLegacy)); }
-
   void send(const BatchView<R, E>& b, const LaunchSpec& spec) {
     assert(b.tiles == tiles_);
     sent_ = {b, spec, spec.begin};
-    wait_for_default_stream();
+    wait();
     LOCKSTEP_CHECK_CUDA(
         cudaMemcpyAsync(launch_.data(), &sent_, sizeof sent_, cudaMemcpyHostToDevice, stream_));
   }
 
   template <BatchStage kStage>
   void run() {
-    const int threads = block_threads(tiles_), blocks = (chains() + threads - 1) / threads;
+    const int threads = block_threads(tiles_, block_threads_), blocks = (chains() + threads - 1) / threads;
     const BatchMemory<R, E> memory{proposal_.data(),  step_size_.data(), acceptance_.data(),
                                    batch_.position(), batch_.gradient(), batch_.value()};
     enqueue(stream_, blocks, threads, batch_kernel<kStage, Batch::kChains, R, E, Model>, model_,
@@ -279,7 +277,7 @@ class BatchCuda {
   }
 
   const Model model_;
-  const int tiles_;
+  const int tiles_, block_threads_;
   CudaStream stream_;
   BatchLaunch<R, E> sent_;
   DeviceArray<BatchLaunch<R, E>> launch_;

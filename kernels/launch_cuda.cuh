@@ -20,23 +20,31 @@ inline void check_cuda(cudaError_t status, const char* call, const char* file, i
 }
 #define LOCKSTEP_CHECK_CUDA(call) ::lockstep::check_cuda((call), #call, __FILE__, __LINE__)
 
-inline constexpr int kMaxBlockThreads = 128;
+inline constexpr int kMaxBlockThreads = 256;
 
-/// Threads per block: one warp as long as that spreads the tiles over more multiprocessors, else four.
-inline int block_threads(int tiles) {
+/// Threads per block, which no bit depends on: as many as are asked for; where that is 0, one warp as long as
+/// that spreads the tiles over more multiprocessors, else four.
+inline int block_threads(int tiles, int asked) {
+  if (asked > 0) return asked;
   int device = 0, multiprocessors = 0;
   LOCKSTEP_CHECK_CUDA(cudaGetDevice(&device));
   LOCKSTEP_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  return tiles <= 4 * multiprocessors ? kTile : kMaxBlockThreads;
+  return (tiles <= 4 * multiprocessors ? 1 : 4) * kTile;
 }
 
-/// Launches kernel(arguments...) with a thread for every chain, padding included. Does not wait.
-template <class... Parameters, class... Arguments>
-void launch_chains(int tiles, void (*kernel)(Parameters...), const Arguments&... arguments) {
-  const int threads = block_threads(tiles), blocks = (tiles * kTile + threads - 1) / threads;
+/// Launches kernel(arguments...) with a thread for every chain of some tiles, padding included. Does not
+/// wait. Launches, copies and `wait` belong to the stream of the calling host thread (cmake/cuda.cmake), so
+/// that engines of several threads run side by side.
+template <class R, class E, class... Parameters, class... Arguments>
+void launch_chains(const BatchView<R, E>& b, int tiles, void (*kernel)(Parameters...),
+                   const Arguments&... arguments) {
+  const int threads = block_threads(tiles, b.block_threads), blocks = (tiles * kTile + threads - 1) / threads;
   kernel<<<blocks, threads>>>(arguments...);
   LOCKSTEP_CHECK_CUDA(cudaGetLastError());
 }
+
+/// Returns when all that this host thread has launched is done.
+inline void wait() { LOCKSTEP_CHECK_CUDA(cudaStreamSynchronize(cudaStreamPerThread)); }
 
 /// The chain of this thread; at or beyond `tiles * kTile` there is none.
 __device__ inline int this_chain() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
@@ -72,22 +80,22 @@ void swap_tiles(const BatchView<R, E>& b, const ParameterLayout& layout, int cac
                 std::uint32_t iteration, int units) {
   const int tiles = (units * (b.levels / 2) + kTile - 1) / kTile;
   if (tiles == 0) return;
-  launch_chains(tiles, swap_kernel<R, E>, b, layout, cache_rows, key, iteration, units);
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  launch_chains(b, tiles, swap_kernel<R, E>, b, layout, cache_rows, key, iteration, units);
+  wait();
 }
 
 /// Gradient and energy of every chain's present position. Throws std::runtime_error on any CUDA error.
 template <class R, class E, class Model>
 void initialize_tiles(const Model& model, const BatchView<R, E>& b) {
-  launch_chains(b.tiles, initialize_tile_kernel<R, E, Model>, model, b);
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  launch_chains(b, b.tiles, initialize_tile_kernel<R, E, Model>, model, b);
+  wait();
 }
 
 /// Iterations [spec.begin, spec.end) of every chain in one launch; returns when they are done.
 template <class Transition, class R, class E, class Model>
 void advance_tiles(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
-  launch_chains(b.tiles, advance_tile_kernel<Transition, R, E, Model>, model, b, spec);
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  launch_chains(b, b.tiles, advance_tile_kernel<Transition, R, E, Model>, model, b, spec);
+  wait();
 }
 
 }  // namespace lockstep

@@ -8,15 +8,15 @@
 
 namespace lockstep {
 
-// Blocks of 128 threads per multiprocessor that the compiler must leave room for: 4, 3 and 2 let a thread
-// have 128, 168 and 255 registers. As many as no architecture spills with.
+// Registers that a thread may have, which leave room for 512, 384 and 256 threads on a multiprocessor: as few
+// as no architecture spills with.
 template <class R, class Model>
-inline constexpr int kMinBlocks = Model::kRows * sizeof(R) <= 8    ? 4
-                                  : Model::kRows * sizeof(R) <= 24 ? 3
-                                                                   : 2;
+inline constexpr int kRegisters = Model::kRows * sizeof(R) <= 8    ? 128
+                                  : Model::kRows * sizeof(R) <= 24 ? 168
+                                                                   : 255;
 
 template <class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
+__global__ void __maxnreg__((kRegisters<R, Model>))
     initialize_register_kernel(const __grid_constant__ Model model,
                                const __grid_constant__ BatchView<R, E> b) {
   const int chain = this_chain();
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
 }
 
 template <class Transition, class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
+__global__ void __maxnreg__((kRegisters<R, Model>))
     advance_register_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b,
                             const __grid_constant__ LaunchSpec spec) {
   const int chain = this_chain();
@@ -38,15 +38,15 @@ __global__ void __launch_bounds__(kMaxBlockThreads, (kMinBlocks<R, Model>))
 /// As initialize_tiles.
 template <class R, class E, class Model>
 void initialize_registers(const Model& model, const BatchView<R, E>& b) {
-  launch_chains(b.tiles, initialize_register_kernel<R, E, Model>, model, b);
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  launch_chains(b, b.tiles, initialize_register_kernel<R, E, Model>, model, b);
+  wait();
 }
 
 /// As advance_tiles.
 template <class Transition, class R, class E, class Model>
 void advance_registers(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
-  launch_chains(b.tiles, advance_register_kernel<Transition, R, E, Model>, model, b, spec);
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  launch_chains(b, b.tiles, advance_register_kernel<Transition, R, E, Model>, model, b, spec);
+  wait();
 }
 
 }  // namespace lockstep

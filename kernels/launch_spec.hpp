@@ -73,6 +73,7 @@ struct MomentLayout {
 template <class R, class E>
 struct BatchView {
   int chains = 0, tiles = 0;
+  int block_threads = 0;                        // of a launch on a GPU; 0: as many as fit best
   R *position = nullptr, *gradient = nullptr;   // [tile][rows][32]
   E* cache = nullptr;                           // [tile][cache_rows][32]
   R* parameters = nullptr;                      // [tile][ParameterLayout::rows][32]

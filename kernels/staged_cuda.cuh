@@ -40,13 +40,15 @@ template <class Transition, class R, class E, class Model>
 void advance_staged_cuda(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec,
                          const StagedView<R, E>& between) {
   for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
-    const auto run = [&](auto kernel) { launch_chains(b.tiles, kernel, model, b, spec, between, iteration); };
+    const auto run = [&](auto kernel) {
+      launch_chains(b, b.tiles, kernel, model, b, spec, between, iteration);
+    };
     run(stage_kernel<Stage::propose, Transition, R, E, Model>);
     run(stage_kernel<Stage::evaluate, Transition, R, E, Model>);
     run(stage_kernel<Stage::accept, Transition, R, E, Model>);
     if (spec.record || b.draws != nullptr) run(stage_kernel<Stage::accumulate, Transition, R, E, Model>);
   }
-  LOCKSTEP_CHECK_CUDA(cudaDeviceSynchronize());
+  wait();
 }
 
 }  // namespace lockstep

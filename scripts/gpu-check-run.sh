@@ -4,6 +4,7 @@
 # without compilers and without network.
 #
 #   bash run.sh                  everything; logs, figures and summary.txt go to $OUT, or to ./results
+#   bash run.sh PART...          some parts: tests, sanitizer, throughput, profile, peers, sizes, statistics
 #   bash run.sh --device-only    only looks whether a GPU is there
 #   bash run.sh --unpack         only unpacks lib/, for running one of the programs by hand:
 #                                LD_LIBRARY_PATH=lib ./lockstep ...
@@ -13,6 +14,7 @@ set -uo pipefail  # no -e: a failing step must not hide those after it
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 results=$(realpath -m "${OUT:-results}")
+all_parts=(tests sanitizer throughput profile peers sizes statistics)
 step_limit=${STEP_LIMIT_S:-900}
 
 # The programs' own libraries travel compressed, at less than half their size.
@@ -29,10 +31,17 @@ if ! grep -q '^GPU ' <<<"$devices"; then
   exit 2
 fi
 [[ ${1:-} != --device-only ]] || exit 0
+parts=("$@")
+((${#parts[@]})) || parts=("${all_parts[@]}")
+for part in "${parts[@]}"; do
+  [[ " ${all_parts[*]} " == *" $part "* ]] && continue
+  printf 'gpu-check: there is no part %s (nothing was checked). The parts are: %s\n' "$part" "${all_parts[*]}" >&2
+  exit 2
+done
 
 { cd "$here" && unpack; } || exit 1
 mkdir -p "$results" || exit 1
-rm -f "$results"/{tests,sanitizer,bench}.log "$results"/bench-*.json "$results/summary.txt"
+(($#)) || rm -f "$results"/*.log "$results"/bench-*.json  # of a whole run before; parts add to what there is
 programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
 chmod u+x "${programs[@]}" 2>/dev/null || true  # some ways of copying a folder lose the mark
 
@@ -45,7 +54,7 @@ record() {
     verdict=FAIL
     failures=$((failures + 1))
   fi
-  printf '%-4s  %-18s %6s s  %s\n' "$verdict" "$1" "$3" "$4" | tee -a "$results/summary.txt"
+  printf '%-4s  %-22s %6s s  %s\n' "$verdict" "$1" "$3" "$4" | tee -a "$results/summary.txt"
 }
 
 # What an exit status means where it is not the program's own.
@@ -79,21 +88,47 @@ step() {
   record "$name" "$status" "$((SECONDS - start))" "$note"
 }
 
-# Prints the path of compute-sanitizer; fails where there is none.
-find_sanitizer() {
+# Prints the path of one of CUDA's tools; fails where there is none.
+find_tool() {
   local candidate
-  command -v compute-sanitizer && return
-  for candidate in /usr/local/cuda*/bin/compute-sanitizer; do
+  command -v "$1" && return
+  for candidate in /usr/local/cuda*/bin/"$1"; do
     [[ -x $candidate ]] && echo "$candidate" && return
   done
   return 1
 }
 
+# not_here NAME WHY: one line for what this machine or the pack lacks. No failure: a GPU does not come with it.
+not_here() { printf 'SKIP  %-22s           %s\n' "$1" "$2" | tee -a "$results/summary.txt"; }
+
+# bench NAME ARG...: throughput on the GPU, figures to bench-NAME.json.
+bench() {
+  local name=$1
+  shift
+  step "bench $name" bench.log ./lockstep-bench --device cuda --seconds 1 --json "$results/bench-$name.json" "$@"
+}
+
+# with_data NAME FOLDER COMMAND...: runs the command where the pack has the folder.
+with_data() {
+  local name=$1 folder=$2
+  shift 2
+  if [[ -d $folder ]]; then "$@"; else not_here "$name" "$folder is not in the pack: pack with LOCKSTEP_DATA set"; fi
+}
+
+tests() {
+  step gpu-tests tests.log ./lockstep-gpu-tests
+  # Some unit tests start the built program or read the source tree: where that is not (a pack alone), they have
+  # been run by the machine that built it.
+  local elsewhere='ArrayFiles.*:Check.*:Resume.*:Command*:ConfigFiles.ShippedStudiesLoad:Diagnostics.*'
+  elsewhere+=':DrawsFileTest.*:*Interrupt.*:Programs.*:StudyRuns.*:FusedMultiplyAdd.*:Layout*'
+  step unit-tests tests.log ./lockstep-unit-tests "--gtest_filter=-$elsewhere"
+}
+
 # The sanitizers make kernels very much slower, so the GPU tests mark the small cases meant for them by name.
-sanitize() {
+sanitizer() {
   local sanitizer tool
-  for tool in memcheck racecheck; do
-    if sanitizer=$(find_sanitizer); then
+  for tool in memcheck racecheck initcheck; do
+    if sanitizer=$(find_tool compute-sanitizer); then
       GTEST_FILTER='*Sanitize*' \
         step "$tool" sanitizer.log "$sanitizer" --tool "$tool" --error-exitcode 9 ./lockstep-gpu-tests
     else
@@ -102,20 +137,73 @@ sanitize() {
   done
 }
 
+throughput() {
+  local n d sweep=1024,4096,16384,65536,262144,1048576
+  for n in 2 5; do bench "mixture20-n$n" --target mixture20 --pseudo-samples "$n" --chains "$sweep"; done
+  for n in mixed double; do
+    bench "gaussian-$n" --target gaussian --dim 10 --sampler hmc --precision "$n" --chains "$sweep"
+  done
+  for d in 10 100; do bench "two_modes-$d" --target two_modes --dim "$d" --sampler hmc --chains "$sweep"; done
+  with_data boltzmann data/boltzmann \
+    bench boltzmann --target boltzmann --data data/boltzmann --sampler hmc --chains "$sweep"
+  with_data decoder data/decoder \
+    bench decoder --target decoder --weights data/decoder --sampler hmc --chains 1024,4096,16384,65536
+}
+
+# What limits each hot kernel: registers, occupancy, issue slots, memory. One launch of each, of those that are timed.
+profile() {
+  local ncu
+  if ! ncu=$(find_tool ncu); then
+    not_here profile "no ncu on PATH or in /usr/local/cuda*/bin"
+    return
+  fi
+  profiled() {
+    local kernel=$1
+    shift
+    step "profile $kernel" profile.log "$ncu" --clock-control none --profile-from-start off \
+      --kernel-name regex:advance_ --launch-count 1 --section SpeedOfLight --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis \
+      --section Occupancy --section LaunchStats --section WarpStateStats --section InstructionStats \
+      ./lockstep-bench --device cuda --seconds 0.01 --chains 65536 "$@"
+  }
+  profiled mixture20-n2 --target mixture20 --pseudo-samples 2
+  profiled mixture20-n5 --target mixture20 --pseudo-samples 5
+  profiled gaussian --target gaussian --dim 10 --sampler hmc
+  profiled two_modes --target two_modes --dim 100 --sampler hmc
+  with_data "profile boltzmann" data/boltzmann profiled boltzmann --target boltzmann --data data/boltzmann --sampler hmc
+}
+
+# The same work by JAX, where python3 has it; with its own libraries instead of the pack's.
+peers() {
+  local python=${LOCKSTEP_PEER_PYTHON:-python3} more=()
+  if ! "$python" -c 'import jax' 2>/dev/null; then
+    not_here peers "$python has no jax (LOCKSTEP_PEER_PYTHON names another)"
+    return
+  fi
+  python=(env -u LD_LIBRARY_PATH "$python")
+  [[ ! -d data/boltzmann ]] || more=(--boltzmann data/boltzmann)
+  step "jax hmc" jax-hmc.log "${python[@]}" bench/peers/hmc_jax.py --gradients 2e9 "${more[@]}"
+  step "jax hmc in double" jax-hmc-double.log \
+    "${python[@]}" bench/peers/hmc_jax.py --x64 --targets normal --gradients 2e9
+  with_data "jax decoder" data/decoder step "jax decoder" jax-decoder.log \
+    "${python[@]}" bench/peers/decoder_jax.py data/decoder --gradients 10000000 --chains 1536 16384
+}
+
+# The largest runs that are promised: 1000 replicates of Table 1, a million chains, 1000 images.
+sizes() {
+  step "table1 x 1000" sizes.log ./lockstep study bench/studies/table1.toml --replicates 1000 --device cuda \
+    --out "$results/table1"
+  step "a million chains" sizes.log ./lockstep sample --target gaussian --sampler hmc --chains 1000000 \
+    --warmup 200 --iterations 200 --device cuda
+  with_data "1000 images" data/decoder step "1000 images" sizes.log ./lockstep evidence --target decoder \
+    --set target.weights=data/decoder --set target.images=simulate:1000 --method ais --set sampler.runs=16 \
+    --set sampler.temperatures=10000 --set sampler.num_leapfrog=10 --device cuda
+}
+
+statistics() { step statistical-tests tests.log ./lockstep-statistical-tests; }
+
 printf 'lockstep %s\n%s\n' "$(cat commit 2>/dev/null || echo unknown)" "$devices" | tee "$results/summary.txt"
 export LOCKSTEP_REQUIRE_GPU=1  # a GPU test that finds no GPU must fail here instead of being skipped
-
-step gpu-tests tests.log ./lockstep-gpu-tests
-# Some unit tests start the built program or read the source tree: where that is not (a pack alone), they have
-# been run by the machine that built it.
-elsewhere='ArrayFiles.*:Check.*:Resume.*:Command*:ConfigFiles.ShippedStudiesLoad:Diagnostics.*:DrawsFileTest.*:*Interrupt.*:Programs.*:StudyRuns.*:FusedMultiplyAdd.*:Layout*'
-step unit-tests tests.log ./lockstep-unit-tests "--gtest_filter=-$elsewhere"
-sanitize
-for target in gaussian mixture20; do
-  json=$results/bench-$target.json
-  step "bench $target" bench.log ./lockstep-bench --device cuda --target "$target" --json "$json"
-done
-step statistical-tests tests.log ./lockstep-statistical-tests  # last: by far the longest
+for part in "${parts[@]}"; do "$part"; done
 
 printf '\ngpu-check, results in %s\n' "$results"
 cat "$results/summary.txt"

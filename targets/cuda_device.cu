@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/cuda_device.hpp"
 
+#include <cuda_profiler_api.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -16,19 +18,20 @@ constexpr int kChainsPerThread = 16, kRounds = 4096, kThreads = 256;
 
 /// Independent multiply-adds: enough in flight per thread to hide their latency at full occupancy and well
 /// below.
-__global__ void __launch_bounds__(kThreads) fma_kernel(float* out, float factor, float addend) {
-  float a[kChainsPerThread];
+template <class R>
+__global__ void __launch_bounds__(kThreads) fma_kernel(R* out, R factor, R addend) {
+  R a[kChainsPerThread];
 #pragma unroll
-  for (int k = 0; k < kChainsPerThread; ++k) a[k] = static_cast<float>(threadIdx.x + k);
+  for (int k = 0; k < kChainsPerThread; ++k) a[k] = static_cast<R>(threadIdx.x + k);
 #pragma unroll 4
   for (int round = 0; round < kRounds; ++round) {
 #pragma unroll
-    for (int k = 0; k < kChainsPerThread; ++k) a[k] = fmaf(a[k], factor, addend);
+    for (int k = 0; k < kChainsPerThread; ++k) a[k] = ::fma(a[k], factor, addend);
   }
-  float sum = 0;
+  R sum = 0;
 #pragma unroll
   for (int k = 0; k < kChainsPerThread; ++k) sum += a[k];
-  if (sum == -1.0f) *out = sum;  // never; keeps the arithmetic from being dropped
+  if (sum == R(-1)) *out = sum;  // never; keeps the arithmetic from being dropped
 }
 
 class DeviceMemory {
@@ -122,11 +125,25 @@ std::string cuda_device_name() {
   return device.name + " (sm_" + std::to_string(device.major) + std::to_string(device.minor) + ")";
 }
 
-double measure_fma_peak() {
+void start_cuda_profiler() {
+  cudaProfilerStart();
+  cudaGetLastError();  // there may be no profiler
+}
+
+std::size_t cuda_free_memory() {
+  std::size_t free_bytes = 0, total = 0;
+  LOCKSTEP_CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total));
+  return free_bytes;
+}
+
+double measure_fma_peak(bool in_double) {
   const int blocks = 16 * require_device().multiprocessors;
-  const DeviceMemory out(sizeof(float));
+  const DeviceMemory out(sizeof(double));
   const double seconds = fastest([&] {
-    fma_kernel<<<blocks, kThreads>>>(static_cast<float*>(out.get()), 0.999f, 0.5f);
+    if (in_double)
+      fma_kernel<<<blocks, kThreads>>>(static_cast<double*>(out.get()), 0.999, 0.5);
+    else
+      fma_kernel<<<blocks, kThreads>>>(static_cast<float*>(out.get()), 0.999f, 0.5f);
     LOCKSTEP_CHECK_CUDA(cudaGetLastError());
   });
   return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
@@ -156,10 +173,8 @@ double measure_product_peak(bool in_double) {
 }
 
 double measure_copy_bandwidth() {
-  std::size_t free_bytes = 0, total = 0;
   require_device();
-  LOCKSTEP_CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total));
-  const std::size_t bytes = std::min(std::size_t(1) << 30, free_bytes / 8);
+  const std::size_t bytes = std::min(std::size_t(1) << 30, cuda_free_memory() / 8);
   const DeviceMemory from(bytes), to(bytes);
   LOCKSTEP_CHECK_CUDA(cudaMemset(from.get(), 0, bytes));
   const double seconds = fastest(

@@ -29,9 +29,16 @@ void use_cuda_device(int number);
 /// one.
 std::string cuda_device_name();
 
-/// Floating-point operations per second in float, a fused multiply-add counting as two: the best of a few
-/// runs of a kernel of independent multiply-adds in registers. Throws std::runtime_error on any CUDA error.
-double measure_fma_peak();
+/// Tells a profiler that waits for it (ncu --profile-from-start off) that what counts begins here. Never throws.
+void start_cuda_profiler();
+
+/// Bytes of memory that are free on the device. Throws std::runtime_error on any CUDA error.
+std::size_t cuda_free_memory();
+
+/// Floating-point operations per second in float or double, a fused multiply-add counting as two: the best of
+/// a few runs of a kernel of independent multiply-adds in registers. Throws std::runtime_error on any CUDA
+/// error.
+double measure_fma_peak(bool in_double);
 
 /// Floating-point operations per second of cuBLAS's product of two square matrices, in float or double and
 /// without tensor cores' roundings, as gradients use it: the best of a few. Throws std::runtime_error on any

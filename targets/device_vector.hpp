@@ -13,6 +13,7 @@ namespace lockstep {
 template <class T>
 class DeviceVector {
  public:
+  using value_type = T;
   DeviceVector();
   explicit DeviceVector(const std::vector<T>& host);
   DeviceVector(DeviceVector&&) noexcept;

@@ -34,6 +34,7 @@ struct EngineSpec {
   int pack_width = 0;  // 0: the machine's; tests ask for others. 1: the scalar reference
   int threads = 1;
   bool cuda = false;
+  int block_threads = 0;  // on a GPU: 32, 64, 128 or 256; 0: as many as fit best
   bool covariance = false;
   int draws = 0;  // draws kept per launch; 0: none
   int trace = 0;  // iterations per launch whose (beta, Delta) are kept; 0: none (models on a path only)
@@ -84,6 +85,8 @@ class Engine {
   std::vector<double> take_moments() { return moments(true); }
   /// Draws of the last launch: [draw][dim + kDrawExtraRows][padded chains].
   virtual std::vector<float> draws() = 0;
+  /// Memory of its chains, where it runs.
+  virtual std::size_t bytes() const = 0;
   int padded_chains() const { return (chains_ + kTile - 1) / kTile * kTile; }
 
  protected:

@@ -23,7 +23,8 @@ class EngineOf : public Engine {
         backend_(spec),
         model_(std::move(model)),
         moments_{model_.dim(), model_.density.quantities(), spec.covariance},
-        tiles_((chains_ + kTile - 1) / kTile) {
+        tiles_((chains_ + kTile - 1) / kTile),
+        block_threads_(spec.block_threads) {
     backend_.bind(model_.density);
     auto rows = [&](int count) { return std::size_t(count) * tiles_ * kTile; };
     position_.resize(rows(model_.rows()));
@@ -123,6 +124,13 @@ class EngineOf : public Engine {
   std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
   std::vector<double> trace() override { return Backend::to_host(trace_); }
   std::vector<float> draws() override { return Backend::to_host(draws_); }
+  std::size_t bytes() const override {
+    const auto sum = []<class... V>(const V&... v) {
+      return (... + (v.size() * sizeof(typename V::value_type)));
+    };
+    return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
+               trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_);
+  }
 
  private:
   template <class T>
@@ -146,6 +154,7 @@ class EngineOf : public Engine {
     BatchView<R, E> v;
     v.chains = chains_;
     v.tiles = tiles_;
+    v.block_threads = block_threads_;
     v.position = Backend::data(position_);
     v.gradient = Backend::data(gradient_);
     v.cache = Backend::data(cache_);
@@ -215,7 +224,7 @@ class EngineOf : public Engine {
   Backend backend_;
   Model model_;
   MomentLayout moments_;
-  int tiles_;
+  int tiles_, block_threads_;
   Vector<R> position_, gradient_, parameters_, work_;
   Vector<E> cache_, work_energy_;
   Vector<double> stats_, accumulators_;

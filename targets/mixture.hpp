@@ -25,15 +25,22 @@ struct Mixture : DensityDefaults {
     f(precision, full ? components * dim * dim : components);
   }
 
+  /// Whether components have precision matrices, known where the code is compiled or asked when it runs.
+  enum class Shape { spherical, full, asked };
+  template <Shape kShape>
+  LOCKSTEP_FN bool is_full() const {
+    return kShape == Shape::asked ? full : kShape == Shape::full;
+  }
+
   /// e_k, and through put(i, v) the i-th row of P_k (x - mu_k) (precision factored out where spherical).
-  template <int D, class L, class X, class Put>
+  template <int D, Shape kShape, class L, class X, class Put>
   LOCKSTEP_FN L exponent(const X& x, int k, Put&& put) const {
     using R = scalar_t<L>;
     const int d = extent<D>(dim);
     const R* m = mean.get<L>() + k * d;
     const R* p = precision.get<L>();
     L q = L(0);
-    if (full) {
+    if (is_full<kShape>()) {
       for (int i = 0; i < d; ++i) {
         L row = L(0);
         for (int j = 0; j < d; ++j) row = fma(L(p[(k * d + i) * d + j]), x[j] - L(m[j]), row);
@@ -50,23 +57,31 @@ struct Mixture : DensityDefaults {
     return fma(q, L(R(-0.5 * kLog2E) * p[k]), L(log2_weight.get<L>()[k]));
   }
 
+  /// With a compile-time dimension the loops over components are compiled for either shape: a thread of a GPU
+  /// would go through the instructions of both.
   template <int D, class L, class X, class G>
+  LOCKSTEP_FN L log_density(const X& x, const G& g) const {
+    if constexpr (D == 0) return log_density<D, Shape::asked, L>(x, g);
+    return full ? log_density<D, Shape::full, L>(x, g) : log_density<D, Shape::spherical, L>(x, g);
+  }
+  template <int D, Shape kShape, class L, class X, class G>
   LOCKSTEP_FN L log_density(const X& position, const G& g) const {
     using R = scalar_t<L>;
     const int d = extent<D>(dim);
     const auto x = local<D, L>(position);
     L top = L(-std::numeric_limits<R>::max());
-    for (int k = 0; k < components; ++k) top = max(top, exponent<D, L>(x, k, [](int, L) {}));
+    for (int k = 0; k < components; ++k) top = max(top, exponent<D, kShape, L>(x, k, [](int, L) {}));
     L sum = L(0);
     if constexpr (!gradient_wanted<G>()) {
-      for (int k = 0; k < components; ++k) sum = sum + exp2(exponent<D, L>(x, k, [](int, L) {}) - top);
+      for (int k = 0; k < components; ++k)
+        sum = sum + exp2(exponent<D, kShape, L>(x, k, [](int, L) {}) - top);
     } else if constexpr (D > 0) {
       L acc[D] = {};
       for (int k = 0; k < components; ++k) {
         L z[D];
-        const L e = exp2(exponent<D, L>(x, k, [&](int i, L v) { z[i] = v; }) - top);
+        const L e = exp2(exponent<D, kShape, L>(x, k, [&](int i, L v) { z[i] = v; }) - top);
         sum = sum + e;
-        const L f = full ? e : e * precision.get<L>()[k];
+        const L f = is_full<kShape>() ? e : e * precision.get<L>()[k];
         for (int i = 0; i < D; ++i) acc[i] = fma(f, z[i], acc[i]);
       }
       const L inv = L(R(-1)) / sum;
@@ -74,10 +89,10 @@ struct Mixture : DensityDefaults {
     } else {
       for (int i = 0; i < d; ++i) g.set(i, L(0));
       for (int k = 0; k < components; ++k) {
-        const L e = exp2(exponent<D, L>(x, k, [](int, L) {}) - top);
+        const L e = exp2(exponent<D, kShape, L>(x, k, [](int, L) {}) - top);
         sum = sum + e;
-        const L f = full ? e : e * precision.get<L>()[k];
-        exponent<D, L>(x, k, [&](int i, L v) { g.set(i, fma(f, v, g[i])); });
+        const L f = is_full<kShape>() ? e : e * precision.get<L>()[k];
+        exponent<D, kShape, L>(x, k, [&](int i, L v) { g.set(i, fma(f, v, g[i])); });
       }
       const L inv = L(R(-1)) / sum;
       for (int i = 0; i < d; ++i) g.set(i, g[i] * inv);
@@ -91,7 +106,7 @@ struct Mixture : DensityDefaults {
     using R = scalar_t<L>;
     L best = L(-std::numeric_limits<R>::max()), index = L(0);
     for (int k = 0; k < components; ++k) {
-      const L e = exponent<D, L>(x, k, [](int, L) {});
+      const L e = exponent<D, Shape::asked, L>(x, k, [](int, L) {});
       index = select(e > best, L(R(k)), index);
       best = max(best, e);
     }
@@ -103,9 +118,11 @@ struct Mixture : DensityDefaults {
   LOCKSTEP_FN void quantity(const X& x, Put&& put) const {
     using R = scalar_t<L>;
     L top = L(-std::numeric_limits<R>::max()), sum = L(0);
-    for (int k = 0; k < components; ++k) top = max(top, exponent<D, L>(x, k, [](int, L) {}));
-    for (int k = 0; k < components; ++k) sum = sum + exp2(exponent<D, L>(x, k, [](int, L) {}) - top);
-    for (int k = 0; k < components; ++k) put(k, exp2(exponent<D, L>(x, k, [](int, L) {}) - top) / sum);
+    for (int k = 0; k < components; ++k) top = max(top, exponent<D, Shape::asked, L>(x, k, [](int, L) {}));
+    for (int k = 0; k < components; ++k)
+      sum = sum + exp2(exponent<D, Shape::asked, L>(x, k, [](int, L) {}) - top);
+    for (int k = 0; k < components; ++k)
+      put(k, exp2(exponent<D, Shape::asked, L>(x, k, [](int, L) {}) - top) / sum);
     put(components, select(x[0] > L(0), L(1), L(0)));
   }
 

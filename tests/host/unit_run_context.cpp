@@ -79,6 +79,31 @@ TEST(RunContext, ProgressWithoutATerminalIsSilent) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
+// What a run's largest engine has, to within its last tile.
+TEST(Memory, EnginesHaveWhatIsPlanned) {
+  const auto target = build_target(run_of("mixture20"));
+  RunContext c;
+  c.target = target.get();
+  const auto bytes = [&](const ModelSpec& model, int chains, bool covariance) {
+    EngineSpec spec = engine_spec(c, model, {0, 1}, chains);
+    spec.covariance = covariance;
+    return double(target->engine(spec)->bytes());
+  };
+  ModelSpec pe;
+  pe.kind = ModelKind::pseudo_extended;
+  pe.pseudo_samples = 5;
+  RunSize size;
+  size.dim = 2;
+  size.units = 2;
+  size.chains = 5000;
+  size.covariance = true;
+  EXPECT_NEAR(planned_engine_bytes(c, pe, size), bytes(pe, 5000, true), 0.001 * bytes(pe, 5000, true));
+  size.adapting_units = 2;
+  size.crowd = 70000;
+  EXPECT_NEAR(planned_engine_bytes(c, pe, size), bytes(pe, 70000, false), 0.001 * bytes(pe, 70000, false));
+  EXPECT_GT(bytes(pe, 5000, false), 10000 * 2 * 4 * 15);  // position and gradient at least
+}
+
 TEST(Memory, PlanGrowsWithWhatIsKept) {
   ModelSpec plain, pe;
   pe.kind = ModelKind::pseudo_extended;
@@ -136,7 +161,7 @@ TEST(Memory, SizeOfARun) {
 
 TEST(Memory, TooMuchIsAnErrorBeforeAnythingRuns) {
   try {
-    check_memory(1e18, true);
+    check_memory(RunContext(), 1e18, 0, true);
     FAIL() << "an exabyte was granted";
   } catch (const UserError& e) {
     const std::string text = e.what();
@@ -144,9 +169,9 @@ TEST(Memory, TooMuchIsAnErrorBeforeAnythingRuns) {
     EXPECT_NE(text.find("931322574.6 GiB"), std::string::npos) << text;
     EXPECT_NE(text.find("--chains"), std::string::npos) << text;
   }
-  EXPECT_NO_THROW(check_memory(1e6, true));
+  EXPECT_NO_THROW(check_memory(RunContext(), 1e6, 0, true));
   ::testing::internal::CaptureStderr();
-  check_memory(1048576 * 2.5, false);
+  check_memory(RunContext(), 1048576 * 2.5, 0, false);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("2.5 MiB"), std::string::npos);
 }
 

@@ -86,6 +86,7 @@ TEST(ENGINE_SUITE, NoBitDependsOnTheDivisionOfTheWork) {
     same("7 threads", {.threads = 7});
     same("three launches", {.launches = {1, 4}});
     same("three engines", {.engines = {7, 40}});
+    same("three engines at once", {.engines = {7, 40}, .at_once = true});
     same("engines, launches, threads and width",
          {.pack_width = 4, .threads = 2, .launches = {3}, .engines = {33}});
     if (batch.transition == TransitionKind::hmc) {

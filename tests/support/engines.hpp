@@ -3,6 +3,7 @@
 // Small engines for tests: what differs from chain to chain is a function of the chain's number in a whole
 // batch, so that any split of the batch over engines can be compared with any other.
 #include <functional>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Split {
   Driver driver = Driver::fused;
   std::vector<std::uint32_t> launches = {};  // ends of launches before the last
   std::vector<int> engines = {};             // first chains of engines after the first
+  bool at_once = false;                      // each engine by a host thread of its own
+  bool resumed = false;   // each launch by a new engine that takes the last one's state; the sums are its own
+  int block_threads = 0;  // on a GPU
 };
 
 /// Everything an engine gives back, [row][chain] over all its engines.
@@ -84,9 +88,10 @@ inline void set_parameters(Engine& engine, const BatchCase& c, int first) {
     }
 }
 
-/// Runs chains [first, first + chains) of a case on one engine.
-inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, const Split& split, int first,
-                              int chains) {
+/// An engine of chains [first, first + chains) of a case, at their starts.
+inline std::unique_ptr<Engine> make_engine(const EngineFactory& make, const BatchCase& c,
+                                           const Split& split = {}, int first = 0, int chains = 0) {
+  if (chains == 0) chains = c.chains;
   EngineSpec spec;
   spec.model = c.model;
   spec.transition = c.transition;
@@ -94,13 +99,14 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
   spec.driver = split.driver;
   spec.pack_width = split.pack_width;
   spec.threads = split.threads;
+  spec.block_threads = split.block_threads;
   spec.covariance = c.covariance;
   spec.draws = static_cast<int>((c.iterations + c.thin - 1) / c.thin);
   for (int i = first; i < first + chains; ++i) {
     spec.chain.push_back(static_cast<std::uint32_t>(i % 5));
     spec.unit.push_back(static_cast<std::uint32_t>(i / 5));
   }
-  const auto engine = make(spec);
+  auto engine = make(spec);
   set_parameters(*engine, c, first);
   std::vector<double> start(std::size_t(engine->rows()) * chains);
   for (int r = 0; r < engine->rows(); ++r)
@@ -116,24 +122,40 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
   }
   engine->set_position(start);
   engine->initialize();
+  return engine;
+}
 
+/// Iterations [begin, end) of a case.
+inline LaunchSpec make_launch(const BatchCase& c, std::uint32_t begin, std::uint32_t end) {
+  LaunchSpec launch;
+  launch.key = c.key;
+  launch.begin = begin;
+  launch.end = end;
+  launch.num_leapfrog = c.num_leapfrog;
+  launch.record = true;
+  launch.chees = c.chees;
+  launch.thin = c.thin;
+  launch.tempering = c.tempering;
+  launch.first_level = int(begin) + 1;
+  return launch;
+}
+
+/// Runs chains [first, first + chains) of a case on one engine.
+inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, const Split& split, int first,
+                              int chains) {
+  auto engine = make_engine(make, c, split, first, chains);
   BatchResult result;
   const int padded = engine->padded_chains(), draw_rows = engine->dim() + kDrawExtraRows;
   auto ends = split.launches;
   ends.push_back(c.iterations);
   std::uint32_t begin = 0;
   for (std::uint32_t end : ends) {
-    LaunchSpec launch;
-    launch.key = c.key;
-    launch.begin = begin;
-    launch.end = end;
-    launch.num_leapfrog = c.num_leapfrog;
-    launch.record = true;
-    launch.chees = c.chees;
-    launch.thin = c.thin;
-    launch.tempering = c.tempering;
-    launch.first_level = int(begin) + 1;
-    engine->advance(launch);
+    if (split.resumed && begin > 0) {
+      const auto state = engine->state();
+      engine = make_engine(make, c, split, first, chains);
+      engine->set_state(state);
+    }
+    engine->advance(make_launch(c, begin, end));
     const auto draws = engine->draws();
     for (std::uint32_t k = 0; k < (end - begin + c.thin - 1) / c.thin; ++k)
       for (int r = 0; r < draw_rows; ++r)
@@ -156,10 +178,15 @@ inline BatchResult run_batch(const EngineFactory& make, const BatchCase& c, cons
   auto firsts = split.engines;
   firsts.insert(firsts.begin(), 0);
   firsts.push_back(c.chains);
+  std::vector<std::future<BatchResult>> parts;
+  for (std::size_t e = 0; e + 1 < firsts.size(); ++e)
+    parts.push_back(std::async(split.at_once ? std::launch::async : std::launch::deferred, [&, e] {
+      return run_engine(make, c, split, firsts[e], firsts[e + 1] - firsts[e]);
+    }));
   BatchResult whole;
   for (std::size_t e = 0; e + 1 < firsts.size(); ++e) {
     const int first = firsts[e], chains = firsts[e + 1] - first;
-    const BatchResult part = run_engine(make, c, split, first, chains);
+    const BatchResult part = parts[e].get();
     whole.rows = part.rows;
     whole.cache_rows = part.cache_rows;
     auto join = [&](auto& to, const auto& from) {

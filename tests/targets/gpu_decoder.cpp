@@ -5,6 +5,7 @@
 #include "tests/support/decoder.hpp"
 #include "tests/support/engines.hpp"
 #include "tests/support/gpu.hpp"
+#include "tests/support/parity.hpp"
 
 namespace {
 using namespace lockstep;
@@ -93,39 +94,22 @@ TEST_P(GpuDecoders, GradientAndEnergyAreTheCpus) {
     }
 }
 
-// Both devices take every transition from the CPU's state. A decision may differ where the uniform is as
-// close to the acceptance probability as rounding is.
+// As GpuCases.OneTransitionIsTheCpus; products add in another order.
 TEST_P(GpuDecoders, OneTransitionIsTheCpus) {
   const auto target = make_decoder(GetParam());
-  const int n = Pair::kChains;
+  BatchCase c;
+  c.model.kind = ModelKind::path;
+  c.chains = 75;
+  c.iterations = 10;
+  c.num_leapfrog = 4;
+  c.step_size = 0.25;
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
-    Pair pair(*target, precision);
-    const bool full = precision == Precision::full;
-    LaunchSpec launch;
-    launch.key = {5, 6};
-    launch.num_leapfrog = 4;
-    int accepted = 0;
-    for (std::uint32_t t = 0; t < 10; ++t) {
-      pair.gpu->set_state(pair.cpu->state());
-      launch.begin = t;
-      launch.end = t + 1;
-      for (Engine* e : {pair.gpu.get(), pair.cpu.get()}) e->advance(launch);
-      const auto ours = pair.gpu->take_stats(), theirs = pair.cpu->take_stats();
-      auto x = pair.gpu->position();
-      const auto y = pair.cpu->position();
-      for (int c = 0; c < n; ++c) {
-        const auto stat = [&](const auto& s, int row) { return s[std::size_t(row) * n + c]; };
-        accepted += stat(theirs, stat_accepted) > 0;
-        EXPECT_EQ(stat(ours, stat_gradients), stat(theirs, stat_gradients));
-        if (stat(ours, stat_accepted) == stat(theirs, stat_accepted)) continue;
-        const Draw<double> draw{launch.key, t, std::uint32_t(c / kItems), std::uint32_t(c % kItems)};
-        EXPECT_NEAR(std::log(draw.uniform(Purpose::accept)), std::log(stat(theirs, stat_acceptance)), 1e-4);
-        for (std::size_t i = c; i < x.size(); i += n) x[i] = y[i];  // they went apart: not compared
-      }
-      expect_close(x, y, full ? 1e-11 : 1e-4, "position");
-    }
-    EXPECT_GT(accepted, 3 * n);
-    EXPECT_LT(accepted, 10 * n);
+    c.precision = precision;
+    const Parity p = compare_transitions(engines(*target, false), engines(*target, true), c);
+    EXPECT_LE(p.position, precision == Precision::full ? 1e-11 : 1e-4);
+    EXPECT_LE(p.closest, 1e-4) << p.apart << " decisions differ";
+    EXPECT_GT(p.accepted, 3 * c.chains);
+    EXPECT_GT(p.refused, 0);
   }
 }
 
@@ -192,6 +176,8 @@ TEST_P(GpuDecoderCases, NoBitDependsOnTheSplit) {
   const BatchResult whole = run(c, true);
   EXPECT_EQ(whole, run(c, true, {.launches = {2, 4}}));
   EXPECT_EQ(whole, run(c, true, {.engines = {1, 40, 605}}));
+  EXPECT_EQ(whole, run(c, true, {.engines = {32, 64, 500}, .at_once = true}));  // on four streams
+  for (int threads : {32, 64, 256}) EXPECT_EQ(whole, run(c, true, {.block_threads = threads})) << threads;
 }
 
 // A short run in every precision, for compute-sanitizer: 33 chains, so that a tile is mostly padding.

@@ -21,12 +21,15 @@ TEST_F(GpuDevice, DescribesItself) {
 TEST_F(GpuDevice, MeasuresPeaks) {
   const auto device = find_cuda_device();
   ASSERT_TRUE(device.has_value());
-  const double fma = measure_fma_peak(), copy = measure_copy_bandwidth();
+  const double fma = measure_fma_peak(false), in_double = measure_fma_peak(true),
+               copy = measure_copy_bandwidth();
   RecordProperty("fma_peak_tflops", std::to_string(fma * 1e-12));
   RecordProperty("copy_bandwidth_gb_s", std::to_string(copy * 1e-9));
   // No multiprocessor so far has more than 128 float units or less than 64, none has run above 3 GHz.
   EXPECT_LT(fma, 2.0 * 128 * 3e9 * device->multiprocessors);
   EXPECT_GT(fma, 2.0 * 64 * 0.3e9 * device->multiprocessors);
+  EXPECT_LT(in_double, fma);  // half as many units for doubles at most
+  EXPECT_GT(in_double, fma / 100);
   EXPECT_GT(copy, 5e10);
   EXPECT_LT(copy, 2e13);
 }

@@ -1,85 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines on the GPU: against the CPU's, and against themselves however the work is divided.
-#include "targets/registry.hpp"
-#include "tests/support/engines.hpp"
+#include "tests/support/engine_cases.hpp"
 #include "tests/support/gpu.hpp"
-#include "tests/support/target_input.hpp"
+#include "tests/support/parity.hpp"
 
 namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
-
-std::unique_ptr<TargetInstance> make_target(const std::string& name) {
-  MemoryInput input;
-  if (name == "gaussian") input.numbers = {{"dim", 2}, {"ratio", 3}};
-  if (name == "two_modes") input.numbers = {{"dim", 5}};
-  return find_target(name)->make(input);
-}
 
 EngineFactory engines(const TargetInstance& target, bool cuda) {
   return [&target, cuda](EngineSpec spec) {
     spec.cuda = cuda;
     return target.engine(spec);
   };
-}
-
-struct Named {
-  std::string name, target;
-  BatchCase batch;
-};
-void PrintTo(const Named& n, std::ostream* out) { *out << n.name; }
-
-Named named(std::string name, std::string target, ModelKind kind, int samples = 1) {
-  Named n{std::move(name), std::move(target), {}};
-  n.batch.model.kind = kind;
-  n.batch.model.pseudo_samples = samples;
-  n.batch.precision = Precision::full;
-  n.batch.chains = 70;
-  if (n.target == "mixture20") {  // standard deviations of 0.1
-    n.batch.step_size = 0.05;
-    n.batch.trajectory_time = 0.25;
-  }
-  return n;
-}
-
-/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 to 5), and general ones.
-std::vector<Named> all_cases() {
-  std::vector<Named> cases;
-  for (const char* target : {"gaussian", "mixture20", "two_modes", "banana", "flower"}) {
-    const std::string t = target;
-    cases.push_back(named(t + "_plain", t, ModelKind::plain));
-    cases.push_back(named(t + "_path", t, ModelKind::path));
-    for (int n : {2, 3, 4, 5})
-      cases.push_back(named(t + "_pe" + std::to_string(n), t, ModelKind::pseudo_extended, n));
-  }
-  Named fixed = named("mixture20_fixed_beta", "mixture20", ModelKind::pseudo_extended, 2);
-  fixed.batch.model.learned = false;
-  fixed.batch.model.fixed_beta = 0.3;
-  cases.push_back(fixed);
-  Named boxed = named("gaussian_box", "gaussian", ModelKind::pseudo_extended, 2);
-  boxed.batch.model.box = 1.5;
-  boxed.batch.model.low = 0.1;
-  boxed.batch.model.g_exponent = 0.5;
-  cases.push_back(boxed);
-  Named dense = named("two_modes_dense", "two_modes", ModelKind::path);
-  dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
-  cases.push_back(dense);
-  for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
-                                 std::pair{"anneal", Tempering::anneal}}) {
-    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
-    cases.back().batch.tempering = tempering;
-  }
-  for (auto [name, control] :
-       {std::pair{"joint", Control::logistic}, std::pair{"plateaus", Control::plateaus}}) {
-    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
-    cases.back().batch.tempering = Tempering::joint;
-    cases.back().batch.model.control = control;
-  }
-  Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
-  walk.batch.transition = TransitionKind::random_walk;
-  cases.push_back(walk);
-  for (Named& c : cases) c.batch.chees = true;
-  return cases;
 }
 
 class GpuEngines : public GpuTest {};
@@ -138,15 +71,39 @@ TEST_P(GpuCases, FusedEqualsStagedBitForBit) {
   }
 }
 
+// Both devices take every transition from the CPU's state. A decision may differ where the uniform is as
+// close to the acceptance probability as rounding is.
+TEST_P(GpuCases, OneTransitionIsTheCpus) {
+  BatchCase c = GetParam().batch;
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+    c.precision = precision;
+    const Parity p = compare_transitions(engines(*target_, false), engines(*target_, true), c);
+    EXPECT_LE(p.position, precision == Precision::full ? 1e-12 : 1e-5);
+    EXPECT_LE(p.closest, 1e-4) << p.apart << " decisions differ";
+    EXPECT_GT(p.accepted, 0);
+    std::printf(
+        "%s: %zu of %zu numbers are the CPU's bit for bit; positions within %.1e, %d decisions differ\n",
+        GetParam().name.c_str(), p.equal, p.numbers, p.position, p.apart);
+  }
+}
+
 TEST_P(GpuCases, NoBitDependsOnTheSplit) {
   BatchCase c = GetParam().batch;
   c.precision = Precision::mixed;
+  c.chains = 300;
   c.iterations = 7;
   c.thin = 2;
   const BatchResult whole = run(c, true);
   EXPECT_EQ(whole, run(c, true, {.launches = {2, 4}}));
-  EXPECT_EQ(whole, run(c, true, {.engines = {1, 32, 65}}));  // engines of 1, 31, 33 and 5 chains
-  EXPECT_EQ(whole, run(c, true, {.engines = {32}}));
+  EXPECT_EQ(whole, run(c, true, {.engines = {1, 32, 65}}));  // engines of 1, 31, 33 and 235 chains
+  EXPECT_EQ(whole, run(c, true, {.engines = {64, 128, 200}, .at_once = true}));  // on four streams
+  for (int threads : {32, 64, 128, 256})
+    EXPECT_EQ(whole, run(c, true, {.block_threads = threads})) << threads;
+  const BatchResult resumed = run(c, true, {.launches = {2, 4}, .resumed = true});
+  EXPECT_EQ(whole.position, resumed.position);
+  EXPECT_EQ(whole.gradient, resumed.gradient);
+  EXPECT_EQ(whole.cache, resumed.cache);
+  EXPECT_EQ(whole.draws, resumed.draws);
 }
 
 // One short run of every kernel, for compute-sanitizer: 33 chains, so that a tile is mostly padding.
@@ -214,6 +171,38 @@ TEST_F(GpuEngines, SwapsAgreeWithTheCpu) {
   const auto gpu = run(true), cpu = run(false);
   EXPECT_EQ(gpu.second, cpu.second);
   expect_close(gpu.first, cpu.first, 1e-8, "position");
+}
+
+// The memory that a plan counts on is what the device has less afterwards.
+TEST_F(GpuEngines, AMillionChainsTakeWhatIsPlanned) {
+  const auto target = make_target("two_modes");
+  const int n = 1000000;
+  EngineSpec spec;
+  spec.cuda = true;
+  for (std::uint32_t i = 0; i < n; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
+  EngineSpec few = spec;
+  few.chain.resize(kTile);
+  few.unit.resize(kTile);
+  const double planned = double(target->engine(few)->bytes()) * n / kTile;
+  const double before = double(cuda_free_memory());
+  const auto engine = target->engine(spec);
+  EXPECT_NEAR(before - double(cuda_free_memory()), planned, 0.1 * planned);
+  set_parameters(*engine, BatchCase{}, 0);
+  engine->set_position(std::vector<double>(5 * std::size_t(n), 0.5));
+  engine->initialize();
+  LaunchSpec launch;
+  launch.end = 3;
+  launch.num_leapfrog = 2;
+  launch.record = true;
+  engine->advance(launch);
+  const auto moments = engine->take_moments(), stats = engine->take_stats();
+  double accepted = 0;
+  for (int i = 0; i < n; ++i) {
+    ASSERT_EQ(moments[i], 3);
+    accepted += stats[stat_accepted * std::size_t(n) + i] / (3.0 * n);
+  }
+  EXPECT_GT(accepted, 0.5);
+  EXPECT_LT(accepted, 1);
 }
 
 // In mixed precision trajectories part from the CPU's; the distribution must not. The same streams make the

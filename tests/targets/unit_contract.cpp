@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every registered target owes its samplers: a description, a right gradient, and a truth that exact
-// draws and quadrature confirm. (What its engines owe: unit_contract_engines.cpp.)
+// What every registered target owes its samplers: a description, a right gradient, and a truth, which
+// statistical_truth.cpp confirms. (What its engines owe: unit_contract_engines.cpp.)
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "tests/support/contract.hpp"
-#include "tests/support/quadrature.hpp"
-#include "tests/support/statistics.hpp"
 
 namespace lockstep::testing {
 namespace {
@@ -71,83 +69,7 @@ TEST_P(TargetContract, GradientEqualsDualNumbers) {
   }
 }
 
-// --- the truth --------------------------------------------------------------------------------------
-
-/// Largest |z| of mean, covariance and quantities of exact draws against a truth, and how many there are.
-struct DrawCheck {
-  double largest = 0;
-  std::size_t tests = 0;
-};
-DrawCheck check_draws(const Subject& s, const Truth& truth, int draws) {
-  const int d = s.dim();
-  std::vector<RunningMean> mean(d), covariance(d * d), quantity(truth.quantities.size());
-  ExactDraw random(71);
-  Point x(d);
-  for (int n = 0; n < draws; ++n) {
-    s.target->draw(random, x.data());
-    for (int i = 0; i < d; ++i) {
-      mean[i].add(x[i]);
-      for (int j = 0; j <= i; ++j) covariance[i * d + j].add((x[i] - truth.mean[i]) * (x[j] - truth.mean[j]));
-    }
-    if (quantity.empty()) continue;
-    const Point q = s.quantities(x);
-    for (std::size_t k = 0; k < quantity.size(); ++k) quantity[k].add(q[k]);
-  }
-  DrawCheck r;
-  auto compare = [&](const RunningMean& m, double expected) {
-    r.largest = std::max(r.largest, std::abs(m.z(expected)));
-    ++r.tests;
-  };
-  for (int i = 0; i < d; ++i) compare(mean[i], truth.mean[i]);
-  for (int i = 0; i < d; ++i)
-    for (int j = 0; j <= i; ++j) compare(covariance[i * d + j], truth.covariance[i * d + j]);
-  for (std::size_t k = 0; k < quantity.size(); ++k) compare(quantity[k], truth.quantities[k]);
-  return r;
-}
-
-/// Rate of false alarms of one target's family, if its seed were drawn anew.
-constexpr double kAlarmRate = 1e-5;
-
-class TruthByDraws : public TargetContract {};
-class TruthByQuadrature : public TargetContract {};
-
-TEST_P(TruthByDraws, ExactDrawsConfirmTheTruth) {
-  const DrawCheck r = check_draws(s(), truth(), 200000);
-  EXPECT_LT(r.largest, family_quantile(kAlarmRate, r.tests));
-  // Power: a mean wrong by 3 % of its standard deviation is seen, and so is a variance wrong by 5 %.
-  Truth wrong = truth();
-  wrong.mean[0] += 0.03 * std::sqrt(wrong.covariance[0]);
-  EXPECT_GT(check_draws(s(), wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
-  wrong = truth();
-  wrong.covariance[0] *= 1.05;
-  EXPECT_GT(check_draws(s(), wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
-}
-
-TEST_P(TruthByQuadrature, QuadratureConfirmsTheTruth) {
-  const Truth found = integrate(s());
-  EXPECT_NEAR(found.log_z, truth().log_z, 1e-6);
-  for (int i = 0; i < s().dim(); ++i) {
-    const double sd = std::sqrt(truth().covariance[i * s().dim() + i]);
-    EXPECT_NEAR(found.mean[i], truth().mean[i], 1e-6 * sd);
-    for (int j = 0; j < s().dim(); ++j)
-      EXPECT_NEAR(found.covariance[i * s().dim() + j], truth().covariance[i * s().dim() + j],
-                  2e-6 * sd * std::sqrt(truth().covariance[j * s().dim() + j]));
-  }
-  for (std::size_t k = 0; k < truth().quantities.size(); ++k)
-    EXPECT_NEAR(found.quantities[k], truth().quantities[k], 1e-5) << s().target->quantities()[k];
-}
-
 INSTANTIATE_TEST_SUITE_P(All, TargetContract, ::testing::ValuesIn(all_targets()), kLabel);
-INSTANTIATE_TEST_SUITE_P(All, TruthByDraws, ::testing::ValuesIn(cases([](const Subject& s) {
-                           return s.target->can_draw() && std::isfinite(s.target->truth().mean[0]);
-                         })),
-                         kLabel);
-// At most two dimensions, and exact draws to say where the mass is.
-INSTANTIATE_TEST_SUITE_P(All, TruthByQuadrature, ::testing::ValuesIn(cases([](const Subject& s) {
-                           return s.dim() <= 2 && s.target->can_draw() &&
-                                  std::isfinite(s.target->truth().log_z);
-                         })),
-                         kLabel);
 
 }  // namespace
 }  // namespace lockstep::testing

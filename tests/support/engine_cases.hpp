@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Small batches of every kind of kernel, on targets that need no data.
+#include <ostream>
+
+#include "targets/registry.hpp"
+#include "tests/support/engines.hpp"
+#include "tests/support/target_input.hpp"
+
+namespace lockstep::testing {
+
+inline std::unique_ptr<TargetInstance> make_target(const std::string& name) {
+  MemoryInput input;
+  if (name == "gaussian") input.numbers = {{"dim", 2}, {"ratio", 3}};
+  if (name == "two_modes") input.numbers = {{"dim", 5}};
+  return find_target(name)->make(input);
+}
+
+struct Named {
+  std::string name, target;
+  BatchCase batch;
+};
+inline void PrintTo(const Named& n, std::ostream* out) { *out << n.name; }
+
+inline Named named(std::string name, std::string target, ModelKind kind, int samples = 1) {
+  Named n{std::move(name), std::move(target), {}};
+  n.batch.model.kind = kind;
+  n.batch.model.pseudo_samples = samples;
+  n.batch.precision = Precision::full;
+  n.batch.chains = 70;
+  if (n.target == "mixture20" || n.target == "flower") {  // narrow
+    n.batch.step_size = 0.05;
+    n.batch.trajectory_time = 0.25;
+  }
+  return n;
+}
+
+/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 to 5), and general ones.
+inline std::vector<Named> all_cases() {
+  std::vector<Named> cases;
+  for (const char* target : {"gaussian", "mixture20", "two_modes", "banana", "flower"}) {
+    const std::string t = target;
+    cases.push_back(named(t + "_plain", t, ModelKind::plain));
+    cases.push_back(named(t + "_path", t, ModelKind::path));
+    for (int n : {2, 3, 4, 5})
+      cases.push_back(named(t + "_pe" + std::to_string(n), t, ModelKind::pseudo_extended, n));
+  }
+  Named fixed = named("mixture20_fixed_beta", "mixture20", ModelKind::pseudo_extended, 2);
+  fixed.batch.model.learned = false;
+  fixed.batch.model.fixed_beta = 0.3;
+  cases.push_back(fixed);
+  Named boxed = named("gaussian_box", "gaussian", ModelKind::pseudo_extended, 2);
+  boxed.batch.model.box = 1.5;
+  boxed.batch.model.low = 0.1;
+  boxed.batch.model.g_exponent = 0.5;
+  cases.push_back(boxed);
+  Named dense = named("two_modes_dense", "two_modes", ModelKind::path);
+  dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
+  cases.push_back(dense);
+  for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
+                                 std::pair{"anneal", Tempering::anneal}}) {
+    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.back().batch.tempering = tempering;
+  }
+  for (auto [name, control] :
+       {std::pair{"joint", Control::logistic}, std::pair{"plateaus", Control::plateaus}}) {
+    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.back().batch.tempering = Tempering::joint;
+    cases.back().batch.model.control = control;
+  }
+  Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
+  walk.batch.transition = TransitionKind::random_walk;
+  cases.push_back(walk);
+  for (Named& c : cases) c.batch.chees = true;
+  return cases;
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Transitions of two engines compared one by one, each from the same state: whole chains part from each other
+// by rounding alone.
+#include <cmath>
+
+#include "tests/support/engines.hpp"
+
+namespace lockstep::testing {
+
+struct Parity {
+  int accepted = 0, refused = 0;
+  int apart = 0;        // transitions that one engine accepted and the other did not
+  double closest = 0;   // the largest |log u - log alpha| among those: how near to a draw they all were
+  double position = 0;  // largest error, relative to one plus the size, where they decided alike
+  std::size_t numbers = 0, equal = 0;  // of the states after each transition
+};
+
+/// Takes every transition of a case by both engines from the reference's state.
+inline Parity compare_transitions(const EngineFactory& reference, const EngineFactory& other,
+                                  const BatchCase& c) {
+  const auto a = make_engine(reference, c), b = make_engine(other, c);
+  const std::size_t n = std::size_t(c.chains);
+  Parity parity;
+  for (std::uint32_t t = 0; t < c.iterations; ++t) {
+    b->set_state(a->state());
+    for (Engine* e : {a.get(), b.get()}) e->advance(make_launch(c, t, t + 1));
+    const auto x = a->position(), y = b->position(), of_a = a->take_stats(), of_b = b->take_stats();
+    std::vector<bool> alike(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool accepted = of_a[stat_accepted * n + i] > 0;
+      ++(accepted ? parity.accepted : parity.refused);
+      alike[i] = accepted == (of_b[stat_accepted * n + i] > 0);
+      if (alike[i]) continue;
+      ++parity.apart;
+      const Draw<double> draw{c.key, t, std::uint32_t(i % 5),
+                              std::uint32_t(i / 5)};  // as make_engine's chains
+      const double gap = std::log(draw.uniform(Purpose::accept)) - std::log(of_a[stat_acceptance * n + i]);
+      parity.closest = std::max(parity.closest, std::abs(gap));
+    }
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (alike[i % n]) {
+        const double error = std::abs(x[i] - y[i]) / (1 + std::abs(x[i]));
+        if (!(error <= parity.position)) parity.position = error;
+      }
+    const auto s = a->state(), r = b->state();
+    parity.numbers += s.size();
+    for (std::size_t i = 0; i < s.size(); ++i) parity.equal += s[i] == r[i];
+  }
+  return parity;
+}
+
+}  // namespace lockstep::testing
