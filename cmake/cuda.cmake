@@ -22,7 +22,7 @@ string(REPLACE ";" "," code "${code},compute_${first}")
 target_compile_options(lockstep-flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_${first},code=[${code}]>"
   $<$<COMPILE_LANGUAGE:CUDA>:--default-stream=per-thread;--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-fopenmp,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
 
 # Engines for three architectures are by far the largest part of a program: the programs share them.

@@ -2,6 +2,7 @@
 #include "host/program.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <cstdio>
 #include <new>
@@ -11,6 +12,10 @@
 namespace lockstep {
 
 int run_program(const char* name, const std::function<int()>& body, bool speaks) {
+  // Rows of many chains come and go with every iteration of a warm-up: memory that goes back to the system in
+  // between takes longer to get than to fill.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   int status = 1;
   try {
     status = body();

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/launch_cuda.cuh"
+
 namespace lockstep {
 
 template <class T>
@@ -48,6 +50,20 @@ std::vector<T> DeviceVector<T>::to_host() const {
   std::vector<T> host(size());
   thrust::copy(memory_->v.begin(), memory_->v.end(), host.begin());
   return host;
+}
+
+template <class T>
+void DeviceVector<T>::rows_to_host(T* host, std::size_t pieces, std::size_t length, std::size_t first,
+                                   std::size_t count) const {
+  const T* from = thrust::raw_pointer_cast(memory_->v.data()) + first;
+  LOCKSTEP_CHECK_CUDA(cudaMemcpy2D(host, count * sizeof(T), from, length * sizeof(T), count * sizeof(T),
+                                   pieces, cudaMemcpyDeviceToHost));
+}
+template <class T>
+void DeviceVector<T>::rows_from_host(const T* host, std::size_t pieces, std::size_t length, std::size_t first,
+                                     std::size_t count) {
+  LOCKSTEP_CHECK_CUDA(cudaMemcpy2D(data() + first, length * sizeof(T), host, count * sizeof(T),
+                                   count * sizeof(T), pieces, cudaMemcpyHostToDevice));
 }
 
 template class DeviceVector<float>;

@@ -32,6 +32,12 @@ class DeviceVector {
   }
   void from_host(const std::vector<T>& host);
   std::vector<T> to_host() const;
+  /// Copies `count` elements from element `first` on of each of the `pieces` stretches of `length` elements,
+  /// which lie one after the other here and packed on the host.
+  void rows_to_host(T* host, std::size_t pieces, std::size_t length, std::size_t first,
+                    std::size_t count) const;
+  void rows_from_host(const T* host, std::size_t pieces, std::size_t length, std::size_t first,
+                      std::size_t count);
 
  private:
   struct Memory;

@@ -36,6 +36,15 @@ struct CpuBackend {
   static std::vector<T> to_host(const std::vector<T>& v) {
     return v;
   }
+  /// Calls f with the first of the rows, and how far it is from there to the next tile's.
+  template <class T, class F>
+  static void read_rows(const std::vector<T>& v, int, int rows, int first, int, F f) {
+    f(v.data() + first * kTile, std::size_t(rows) * kTile);
+  }
+  template <class T, class F>
+  static void write_rows(std::vector<T>& v, int, int rows, int first, int, F f) {
+    f(v.data() + first * kTile, std::size_t(rows) * kTile);
+  }
   template <class T>
   static void from_host(std::vector<T>& v, std::vector<T>& host) {
     v.swap(host);

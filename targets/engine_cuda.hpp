@@ -50,6 +50,19 @@ class CudaBackend {
   static void from_host(DeviceVector<T>& v, const std::vector<T>& host) {
     v.from_host(host);
   }
+  /// Copies the rows alone, tile by tile.
+  template <class T, class F>
+  static void read_rows(const DeviceVector<T>& v, int tiles, int rows, int first, int count, F f) {
+    std::vector<T> host(std::size_t(tiles) * count * kTile);
+    v.rows_to_host(host.data(), tiles, rows * kTile, first * kTile, count * kTile);
+    f(host.data(), std::size_t(count) * kTile);
+  }
+  template <class T, class F>
+  static void write_rows(DeviceVector<T>& v, int tiles, int rows, int first, int count, F f) {
+    std::vector<T> host(std::size_t(tiles) * count * kTile);
+    f(host.data(), std::size_t(count) * kTile);
+    v.rows_from_host(host.data(), tiles, rows * kTile, first * kTile, count * kTile);
+  }
   template <class T>
   static void fill(DeviceVector<T>& v, T value) {
     v.fill(value);

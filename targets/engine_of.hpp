@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Engine for one model on one back end. A Backend gives memory (`vector<T>`), the copy of a density's arrays
-// to it
-// (`bind`), and the launches (`initialize`, `advance`).
+// Engine for one model on one back end. A Backend gives memory (`vector<T>`), some rows of it to read or to
+// write on the host (`read_rows`, `write_rows`), the copy of a density's arrays to it (`bind`), and the
+// launches (`initialize`, `advance`).
 #include <algorithm>
 #include <cassert>
 #include <numeric>
@@ -24,6 +24,7 @@ class EngineOf : public Engine {
         model_(std::move(model)),
         moments_{model_.dim(), model_.density.quantities(), spec.covariance},
         tiles_((chains_ + kTile - 1) / kTile),
+        threads_(spec.threads),
         block_threads_(spec.block_threads) {
     backend_.bind(model_.density);
     auto rows = [&](int count) { return std::size_t(count) * tiles_ * kTile; };
@@ -135,6 +136,7 @@ class EngineOf : public Engine {
  private:
   template <class T>
   using Vector = typename Backend::template vector<T>;
+  static constexpr int kManyTiles = 256;  // worth several threads to copy
 
   /// A launch for each iteration, and between them the swaps, which need all levels of a unit.
   void advance_swapping(const LaunchSpec& spec) {
@@ -191,15 +193,15 @@ class EngineOf : public Engine {
 
   template <class T>
   void put_rows(Vector<T>& to, int rows, int first, int count, std::span<const double> from) {
-    auto host = Backend::to_host(to);
-    for (int t = 0; t < tiles_; ++t)
-      for (int r = 0; r < count; ++r)
-        for (int i = 0; i < kTile; ++i) {
-          const int c = std::min(t * kTile + i, chains_ - 1);
-          host[(std::size_t(t) * rows + first + r) * kTile + i] =
-              static_cast<T>(from[std::size_t(r) * chains_ + c]);
-        }
-    Backend::from_host(to, host);
+    Backend::write_rows(to, tiles_, rows, first, count, [&](T* host, std::size_t tile_stride) {
+#pragma omp parallel for num_threads(threads_) if (tiles_ > kManyTiles)
+      for (int t = 0; t < tiles_; ++t)
+        for (int r = 0; r < count; ++r)
+          for (int i = 0; i < kTile; ++i) {
+            const int c = std::min(t * kTile + i, chains_ - 1);
+            host[t * tile_stride + r * kTile + i] = static_cast<T>(from[std::size_t(r) * chains_ + c]);
+          }
+    });
   }
   template <class T>
   std::vector<double> get_rows(const Vector<T>& from, int rows) const {
@@ -207,12 +209,14 @@ class EngineOf : public Engine {
   }
   template <class T>
   std::vector<double> get_rows(const Vector<T>& from, int rows, int first, int count) const {
-    const auto host = Backend::to_host(from);
     std::vector<double> out(std::size_t(count) * chains_);
-    for (int r = 0; r < count; ++r)
-      for (int c = 0; c < chains_; ++c)
-        out[std::size_t(r) * chains_ + c] =
-            host[(std::size_t(c / kTile) * rows + first + r) * kTile + c % kTile];
+    Backend::read_rows(from, tiles_, rows, first, count, [&](const T* host, std::size_t tile_stride) {
+#pragma omp parallel for num_threads(threads_) if (tiles_ > kManyTiles)
+      for (int t = 0; t < tiles_; ++t)
+        for (int r = 0; r < count; ++r)
+          for (int i = 0, c = t * kTile; i < kTile && c < chains_; ++i, ++c)
+            out[std::size_t(r) * chains_ + c] = host[t * tile_stride + r * kTile + i];
+    });
     return out;
   }
   std::vector<double> read(Vector<double>& v, int rows, bool reset) {
@@ -224,7 +228,7 @@ class EngineOf : public Engine {
   Backend backend_;
   Model model_;
   MomentLayout moments_;
-  int tiles_, block_threads_;
+  int tiles_, threads_, block_threads_;
   Vector<R> position_, gradient_, parameters_, work_;
   Vector<E> cache_, work_energy_;
   Vector<double> stats_, accumulators_;
