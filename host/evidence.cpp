@@ -165,17 +165,21 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   size.chains = std::max(c.chains, c.particles);
   size.particles = c.scout_particles;
   size.covariance = covariance;
-  double bytes = planned_bytes(model, size) + 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
-  if (c.method == "pt" || c.method == "ti") bytes += 3 * 8 * kMostLadderSamples;
-  const double of_engines = planned_engine_bytes(context, model, size) +
-                            std::min(64.0 * 1048576, 16.0 * 32 * double(size.chains));  // the trace of beta
-  check_memory(context, bytes, of_engines, true);
+  size.saved = !run.out.empty();
+  if (on_path) {
+    size.iterations = 0;  // sums are kept by group
+    size.trace = 32;
+  }
+  MemoryPlan memory = planned_memory(context, model, size);
+  memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
+  if (c.method == "pt" || c.method == "ti") memory.host += 3 * 8 * kMostLadderSamples;
+  check_memory(memory, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
     c.checkpoint = checkpoint_plan(run, *target, c.effective);
   }
   say_device(run, context);
-  check_memory(context, bytes, of_engines, run.quiet);
+  check_memory(memory, run.quiet);
 
   Found f =
       on_path ? run_on_path(context, c, run, covariance) : run_pseudo_extended(context, c, run, covariance);

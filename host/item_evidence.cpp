@@ -193,20 +193,18 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   RunSize size;
   size.dim = target.dim();
   size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
-  const double bytes =
-      processes.here() * (planned_bytes({.kind = ModelKind::path}, size) +
-                          28.0 * double(items.values.size()));  // in three precisions, and as read
-  // Beside the engine's: what the matrix products hold, position, gradient and log density of every chain.
-  const double of_engines = planned_engine_bytes(context, {.kind = ModelKind::path}, size) +
-                            double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0;
-  check_memory(context, bytes, of_engines, true);
+  size.iterations = 0;  // sums are kept by image
+  MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
+  memory.host += 28.0 * double(items.values.size());  // in three precisions, and as read
+  memory.host *= processes.here();
+  check_memory(memory, true);
   CheckpointPlan plan;
   if (processes.first() && !run.out.empty()) {
     ensure_writable_folder(run.out);
     plan = checkpoint_plan(run, target, c.effective);
   }
   say_device(own, context);
-  check_memory(context, bytes, of_engines, own.quiet);
+  check_memory(memory, own.quiet);
   const auto print = progress_printer(own.quiet, run.target);
   context.progress = [show = interruptible(print)](const std::string&, double share) {
     show("pilot", share);

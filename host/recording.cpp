@@ -55,6 +55,7 @@ UnitMoments Batches::take(std::vector<double> stats) const {
   m.batches = int(sums_[0].size() / layout_.rows());
   m.iterations = iterations_;
   m.batch_length = length_;
+  m.sums.reserve(sums_.size() * sums_[0].size());
   for (const auto& s : sums_) m.sums.insert(m.sums.end(), s.begin(), s.end());
   m.stats = std::move(stats);
   return m;

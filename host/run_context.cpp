@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "host/errors.hpp"
 #include "host/peak.hpp"
+#include "host/recording.hpp"
 #include "targets/registry.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -115,81 +117,80 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
                                    config.adapt ? config.warmup_chains : 1);
   if (config.instrument == SamplerConfig::Instrument::bridge || run.init == "scout")
     s.particles = config.scout_particles;
-  if (!run.draws) return s;
   const double of_one = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
-  const double iterations =  // a transition takes one leapfrog step at least
+  // A transition takes one leapfrog step at least.
+  s.iterations =
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
+  s.saved = !run.out.empty();
+  if (!run.draws) return s;
   const double warmup = run.warmup_draws ? double(run.warmup) : 0;
-  s.stored_draws = std::int64_t((iterations + warmup) / run.thin) + 1;
+  s.stored_draws = std::int64_t((s.iterations + warmup) / run.thin) + 1;
   return s;
 }
 
-double planned_bytes(const ModelSpec& model, const RunSize& size) {
+MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size) {
   const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, d = size.dim;
-  const double rows = n * (d + 1), triangle = 0.5 * d * (d + 1), sums = kStatRows;
-  const double moments = MomentLayout{size.dim, 0, size.covariance}.rows(),
-               without = MomentLayout{size.dim}.rows();
-  // Position, gradient, cache, parameters, sums, and what tells chains apart.
-  const auto engine = [&](double of_state, double samples, double of_moments, double triangles) {
-    return 2 * of_state + 1 + 2 * samples + 6 + 4 * d + triangles * triangle + sums + of_moments + 4;
-  };
+  const double rows = n * (d + 1), sums = kStatRows;
   const double particles = double(size.adapting_units) * double(size.particles);
   const double crowd = double(size.adapting_units) * double(size.crowd);
   const double chains = double(size.units) * double(size.chains);
-  const double triangles = model.dense_metric + model.dense_base;
-  // Beside the engine stand copies of what is read from it, and of what goes into it.
-  const double scout = particles * (engine(d, 1, without, 0) + 8 * d);
-  const double adapting = particles * d + crowd * (engine(rows, n, without, triangles) + 3 * rows + sums);
-  // As many as Batches keeps: with room to grow there, and once more in a result.
-  const double batches = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
-  double recording =
-      chains * (engine(rows, n, moments, triangles) + 3 * rows + sums + moments * (1 + 3 * batches));
-  const double draws = double(size.stored_units) * double(size.chains) * double(size.stored_draws);
-  const double bytes_of_draw = 4 * (d + 3) + (n > 1 ? 8 * n * (d + 2) : 0);
-  recording +=
-      draws / 8 * (bytes_of_draw + std::max(bytes_of_draw, 8 * d + 80));  // a checkpoint; diagnostics
-  return 8 * std::max({scout, adapting, recording});
-}
-
-double planned_engine_bytes(const RunContext& context, const ModelSpec& model, const RunSize& size) {
-  const auto engine = [&](const ModelSpec& m, std::int64_t units, std::int64_t chains, bool recording) {
+  // An engine is as large as one of few chains, times how many there will be.
+  const auto engine = [&](const ModelSpec& m, double count, bool recording) {
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
     spec.draws = recording && size.stored_draws > 0 ? 1 : 0;
-    const double tiles = std::ceil(double(units) * double(chains) / kTile);
-    return tiles == 0 ? 0 : tiles * double(context.target->engine(spec)->bytes());
+    spec.trace = recording ? size.trace : 0;
+    return count == 0 ? 0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
+  };
+  MemoryPlan plan;
+  // Beside the engine stand copies of what is read from it, and of what goes into it: so many numbers.
+  const auto stage = [&](double of_engine, double numbers) {
+    plan.host = std::max(plan.host, 8 * numbers + (context.cuda ? 0 : of_engine));
+    if (context.cuda) plan.device = std::max(plan.device, of_engine);
   };
   ModelSpec path;
   path.kind = ModelKind::path;
-  return std::max({engine(path, size.adapting_units, size.particles, false),
-                   engine(model, size.adapting_units, size.crowd, false),
-                   engine(model, size.units, size.chains, true)});
+  stage(engine(path, particles, false), particles * 8 * d);
+  stage(engine(model, crowd, false), particles * d + crowd * (3 * rows + sums));
+  // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
+  const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
+  const double batches = std::min(most, std::ceil(size.iterations / kChunk)),
+               room = double(std::bit_ceil(std::uint64_t(batches)));
+  const double moments =
+      MomentLayout{size.dim, int(context.target->quantities().size()), size.covariance}.rows();
+  const double draws = double(size.stored_units) * double(size.chains) * double(size.stored_draws);
+  const double bytes_of_draw = 4 * (d + 3) + (n > 1 ? 8 * n * (d + 2) : 0);
+  const double saved = size.saved ? 2 * rows + moments * batches : 0;
+  stage(engine(model, chains, true),
+        chains * (rows + 1 + 2 * n + sums + moments * (1 + room + batches) + saved) +
+            draws / 8 * (bytes_of_draw + std::max(bytes_of_draw, 8 * d + 80)));  // a checkpoint; diagnostics
+  return plan;
 }
 
-void check_memory([[maybe_unused]] const RunContext& context, double bytes,
-                  [[maybe_unused]] double of_engines, bool quiet) {
+void check_memory(const MemoryPlan& plan, bool quiet) {
+  const auto gib = [](double bytes) { return fmt::format("{:.1f} GiB", bytes / 1073741824); };
   const double have = available_memory();
-  if (bytes > 0.9 * have)
+  if (plan.host > 0.9 * have)
     throw UserError(
-        fmt::format("the run needs about {:.1f} GiB of memory and {:.1f} GiB are available (it would be "
-                    "killed). Lower --chains, raise --thin, or leave out --draws",
-                    bytes / 1073741824, have / 1073741824));
+        fmt::format("the run needs about {} of memory and {} are available (it would be killed). Lower "
+                    "--chains, raise --thin, or leave out --draws",
+                    gib(plan.host), gib(have)));
   std::string of_device;
 #ifdef LOCKSTEP_CUDA
-  if (context.cuda) {
+  if (plan.device > 0) {
     const double free = double(cuda_free_memory());
-    if (of_engines > 0.95 * free)
+    if (plan.device > 0.95 * free)
       throw UserError(
-          fmt::format("the run needs about {:.1f} GiB of memory on the GPU and {:.1f} GiB are free (it would "
-                      "fail). Lower --chains, or use --device cpu",
-                      of_engines / 1073741824, free / 1073741824));
+          fmt::format("the run needs about {} of the GPU's memory and {} are free (it would fail). Lower "
+                      "--chains, or use --device cpu",
+                      gib(plan.device), gib(free)));
     of_device =
-        fmt::format("; on the GPU {:.1f} MiB of {:.0f} MiB free", of_engines / 1048576, free / 1048576);
+        fmt::format("; on the GPU {:.1f} MiB of {:.0f} MiB free", plan.device / 1048576, free / 1048576);
   }
 #endif
   if (!quiet)
-    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available{}\n", bytes / 1048576, have / 1048576,
-               of_device);
+    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available{}\n", plan.host / 1048576,
+               have / 1048576, of_device);
 }
 
 }  // namespace lockstep

@@ -25,24 +25,26 @@ struct RunSize {
   int dim = 1;
   std::int64_t units = 1, chains = 1;               // recorded: units x chains
   std::int64_t adapting_units = 1, crowd = 1;       // adapting: units x chains, where that is more
+  double iterations = 1e18;                         // recorded
   std::int64_t particles = 0;                       // of the scout for each adapting unit; 0: there is none
   std::int64_t stored_draws = 0, stored_units = 1;  // of each chain of so many units
   bool covariance = false;
+  bool saved = false;  // to a checkpoint, in between
+  int trace = 0;  // iterations of a launch whose inverse temperatures are kept
 };
 
 /// The size of `sample`, and of a setting of a study: at most so many draws as its budget could ever pay for.
 RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled);
 
 /// Bytes that a run needs at its largest: scouting, adapting, or recording, with the copies that saving its
-/// state and its draws takes. Printed before anything is allocated.
-double planned_bytes(const ModelSpec& model, const RunSize& size);
+/// state and its draws takes. Engines are on the host, or on the device where the run is. Printed before
+/// anything of its size is allocated.
+struct MemoryPlan {
+  double host = 0, device = 0;
+};
+MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size);
 
-/// Bytes of its engines where those run, at its largest: as engines of a few chains have, times how many
-/// there will be.
-double planned_engine_bytes(const RunContext& context, const ModelSpec& model, const RunSize& size);
-
-/// Prints the memory plan, or throws UserError when the machine has less or, where the run is on a GPU, that
-/// has less than the engines take.
-void check_memory(const RunContext& context, double bytes, double of_engines, bool quiet);
+/// Prints the memory plan, or throws UserError when the machine or its GPU has less.
+void check_memory(const MemoryPlan& plan, bool quiet);
 
 }  // namespace lockstep

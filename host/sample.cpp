@@ -179,15 +179,14 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   options.covariance = d <= 64;
   RunSize size = run_size(run, config, d, 1, false);
   size.covariance = options.covariance;
-  const double bytes = planned_bytes(config.model, size),
-               of_engines = planned_engine_bytes(context, config.model, size);
-  check_memory(context, bytes, of_engines, true);
+  const MemoryPlan memory = planned_memory(context, config.model, size);
+  check_memory(memory, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);
     options.checkpoint = checkpoint_plan(run, *target, config.effective);
   }
   say_device(run, context);
-  check_memory(context, bytes, of_engines, run.quiet);
+  check_memory(memory, run.quiet);
 
   ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;

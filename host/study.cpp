@@ -143,8 +143,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   options.pooled = s.adaptation == "pooled";
   options.draws = false;
   const RunSize size = run_size(run, p.config, p.target->dim(), replicates, options.pooled);
-  check_memory(context, planned_bytes(p.config.model, size),
-               planned_engine_bytes(context, p.config.model, size), true);
+  check_memory(planned_memory(context, p.config.model, size), true);
   say_device(run, context);
   ChainRunResult r;
   try {

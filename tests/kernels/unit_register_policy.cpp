@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/driver.hpp"
-#include "targets/engine_of.hpp"
+#include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "targets/mixture20.hpp"
 #include "tests/support/engines.hpp"
@@ -17,10 +17,8 @@ using namespace lockstep::testing;
 
 /// Which model a batch gets: as on the GPU, or always the general one.
 template <bool kRegisters>
-struct OneChainBackend {
-  template <class T>
-  using vector = std::vector<T>;
-  explicit OneChainBackend(const EngineSpec&) {}
+struct OneChainBackend : CpuBackend {
+  using CpuBackend::CpuBackend;
   template <int D>
   static constexpr bool specialises() {
     return kRegisters && D == 2;
@@ -32,24 +30,6 @@ struct OneChainBackend {
   template <class Model>
   bool needs_work_rows(const Model&) const {
     return Model::kRows == 0;
-  }
-  template <class Density>
-  void bind(Density&) {}
-  template <class T>
-  static T* data(std::vector<T>& v) {
-    return v.data();
-  }
-  template <class T>
-  static std::vector<T> to_host(const std::vector<T>& v) {
-    return v;
-  }
-  template <class T>
-  static void from_host(std::vector<T>& v, std::vector<T>& host) {
-    v.swap(host);
-  }
-  template <class T>
-  static void fill(std::vector<T>& v, T value) {
-    std::fill(v.begin(), v.end(), value);
   }
 
   template <class R, class E, class Model, class Body>

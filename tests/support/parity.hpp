@@ -10,9 +10,10 @@ namespace lockstep::testing {
 
 struct Parity {
   int accepted = 0, refused = 0;
-  int apart = 0;        // transitions that one engine accepted and the other did not
-  double closest = 0;   // the largest |log u - log alpha| among those: how near to a draw they all were
-  double position = 0;  // largest error, relative to one plus the size, where they decided alike
+  int apart = 0;          // transitions that one engine accepted and the other did not
+  double closest = 0;     // the largest |log u - log alpha| among those: how near to a draw they all were
+  int other_lengths = 0;  // trajectories of another number of steps
+  double position = 0;    // largest error, relative to one plus the size, where they decided alike
   std::size_t numbers = 0, equal = 0;  // of the states after each transition
 };
 
@@ -30,6 +31,7 @@ inline Parity compare_transitions(const EngineFactory& reference, const EngineFa
     for (std::size_t i = 0; i < n; ++i) {
       const bool accepted = of_a[stat_accepted * n + i] > 0;
       ++(accepted ? parity.accepted : parity.refused);
+      parity.other_lengths += of_a[stat_gradients * n + i] != of_b[stat_gradients * n + i];
       alike[i] = accepted == (of_b[stat_accepted * n + i] > 0);
       if (alike[i]) continue;
       ++parity.apart;

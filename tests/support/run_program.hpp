@@ -3,6 +3,7 @@
 // The built program as its users meet it: a process with arguments, an exit status and two streams.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,10 +25,12 @@ inline std::string contents(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// How a process ended: its exit status (128 + the signal that killed it) and what it wrote.
+/// How a process ended: its exit status (128 + the signal that killed it), what it wrote, and the most memory
+/// that it had.
 struct ProgramResult {
   int status = -1;
   std::string out, err;
+  double peak_mib = 0;
 };
 
 /// `lockstep ARGS...` (or another program of the build, or any by its whole path), started in `folder`, its
@@ -84,10 +87,11 @@ class Program {
   /// `with_output`: false where standard output is no file to read back.
   ProgramResult wait(bool with_output = true) {
     int status = 0;
-    waitpid(pid_, &status, 0);
+    rusage usage{};
+    wait4(pid_, &status, 0, &usage);
     pid_ = -1;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            with_output ? contents(out_) : "", contents(err_)};
+            with_output ? contents(out_) : "", contents(err_), double(usage.ru_maxrss) / 1024};
   }
 
  private:

@@ -80,6 +80,7 @@ TEST_P(GpuCases, OneTransitionIsTheCpus) {
     const Parity p = compare_transitions(engines(*target_, false), engines(*target_, true), c);
     EXPECT_LE(p.position, precision == Precision::full ? 1e-12 : 1e-5);
     EXPECT_LE(p.closest, 1e-4) << p.apart << " decisions differ";
+    EXPECT_EQ(p.other_lengths, 0);
     EXPECT_GT(p.accepted, 0);
     std::printf(
         "%s: %zu of %zu numbers are the CPU's bit for bit; positions within %.1e, %d decisions differ\n",
