@@ -200,6 +200,13 @@ libraries_of() {
   awk -v own="$own" '$2 == "=>" && $3 ~ /^\// && $1 !~ own { print $3 }' <<<"$listing" | sort -u
 }
 
+# pack_data FOLDER TO: a folder of published data, where it is there; what is run on it is skipped otherwise.
+pack_data() {
+  [[ -d ${LOCKSTEP_DATA:-}/$1 ]] || return 0
+  mkdir -p "$2"
+  cp "${LOCKSTEP_DATA}/$1"/* "$2"
+}
+
 pack_gpu_check() {
   local programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
   local new=$pack_dir.new mib libraries
@@ -216,12 +223,8 @@ pack_gpu_check() {
   xargs -r -d '\n' cp -L -t "$new/lib" <<<"$libraries"
   tar -C "$new" -czf "$new/lib.tar.gz" --remove-files lib
   cp -R bench/studies bench/peers "$new/bench/"
-  if [[ -n ${LOCKSTEP_DATA:-} ]]; then  # what the largest runs are made on
-    mkdir "$new/data"
-    cp -R "$LOCKSTEP_DATA/boltzmann-28/sys101" "$new/data/boltzmann"
-    cp -R "$LOCKSTEP_DATA/iwae-mnist" "$new/data/decoder"
-    chmod -R u+w "$new/data"
-  fi
+  pack_data boltzmann-28/sys101 "$new/data/boltzmann"
+  pack_data iwae-mnist "$new/data/decoder"
   cp scripts/gpu-check-run.sh "$new/run.sh"
   chmod +x "$new/run.sh"
   { git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown; } >"$new/commit"
@@ -229,7 +232,7 @@ pack_gpu_check() {
   mib=$(($(du -s --apparent-size --block-size=1M "$new" | cut -f1)))
   if ((mib > pack_limit_mib)); then
     du -a --apparent-size --block-size=1M "$new" | sort -rn | head -n 8 >&2
-    fail 1 "$new has $mib MiB (the limit is $pack_limit_mib, to be carried easily). Make its programs smaller"
+    fail 1 "$new has $mib MiB (the limit is $pack_limit_mib, to be carried easily). Make what is largest smaller (above)"
   fi
   rm -rf "$pack_dir"
   mv "$new" "$pack_dir"

@@ -95,7 +95,6 @@ int bench(int argc, char** argv) {
       "lockstep-bench");
   RunOptions run;
   run.target = "mixture20";
-  run.chains = 1024;
   run.quiet = true;
   run.sampler = "pe";
   int dim = 0, samples = 5;

@@ -168,7 +168,9 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   size.saved = !run.out.empty();
   if (on_path) {
     size.iterations = 0;  // sums are kept by group
-    size.trace = 32;
+    size.covariance = covariance && c.runs_on();
+    size.trace = c.runs_on() ? std::clamp(int(4e6 / double(size.chains)), 1, 32) : 0;
+    model.dense_base = d <= 64;  // or less
   }
   MemoryPlan memory = planned_memory(context, model, size);
   memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level

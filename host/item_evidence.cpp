@@ -197,6 +197,9 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
   memory.host += 28.0 * double(items.values.size());  // in three precisions, and as read
   memory.host *= processes.here();
+  if (context.cuda)  // what the products hold: positions, gradients and log densities, layers, a workspace
+    memory.device +=
+        double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * double(items.values.size());
   check_memory(memory, true);
   CheckpointPlan plan;
   if (processes.first() && !run.out.empty()) {

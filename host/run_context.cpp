@@ -122,6 +122,7 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
   s.iterations =
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
   s.saved = !run.out.empty();
+  s.transition = config.transition;
   if (!run.draws) return s;
   const double warmup = run.warmup_draws ? double(run.warmup) : 0;
   s.stored_draws = std::int64_t((s.iterations + warmup) / run.thin) + 1;
@@ -140,9 +141,14 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     spec.covariance = recording && size.covariance;
     spec.draws = recording && size.stored_draws > 0 ? 1 : 0;
     spec.trace = recording ? size.trace : 0;
+    if (m.kind == model.kind) spec.transition = size.transition;
     return count == 0 ? 0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
   };
   MemoryPlan plan;
+  // Parameters alone may be too many, of dense metrics: then not even a few chains are to be made.
+  plan.host =
+      4.0 * std::max(crowd, chains) * ParameterLayout{size.dim, model.dense_metric, model.dense_base}.rows();
+  if (plan.host > available_memory()) return plan;
   // Beside the engine stand copies of what is read from it, and of what goes into it: so many numbers.
   const auto stage = [&](double of_engine, double numbers) {
     plan.host = std::max(plan.host, 8 * numbers + (context.cuda ? 0 : of_engine));
@@ -155,7 +161,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
   const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
   const double batches = std::min(most, std::ceil(size.iterations / kChunk)),
-               room = double(std::bit_ceil(std::uint64_t(batches)));
+               room = batches == 0 ? 0 : double(std::bit_ceil(std::uint64_t(batches)));
   const double moments =
       MomentLayout{size.dim, int(context.target->quantities().size()), size.covariance}.rows();
   const double draws = double(size.stored_units) * double(size.chains) * double(size.stored_draws);

@@ -30,6 +30,7 @@ struct RunSize {
   std::int64_t stored_draws = 0, stored_units = 1;  // of each chain of so many units
   bool covariance = false;
   bool saved = false;  // to a checkpoint, in between
+  TransitionKind transition = TransitionKind::hmc;
   int trace = 0;  // iterations of a launch whose inverse temperatures are kept
 };
 

@@ -167,8 +167,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   if (target->items() != nullptr && target->items()->count > 1)
     throw UserError(
         fmt::format("target {} has {} items (chains sample one density). Give --set target.items=1, or "
-                    "simulate:1, or use "
-                    "lockstep evidence, which takes all",
+                    "simulate:1, or use lockstep evidence, which takes all",
                     run.target, target->items()->count));
   const int d = target->dim();
   const SamplerConfig config = sampler_config(run, d, target->tails());
@@ -179,7 +178,9 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   options.covariance = d <= 64;
   RunSize size = run_size(run, config, d, 1, false);
   size.covariance = options.covariance;
-  const MemoryPlan memory = planned_memory(context, config.model, size);
+  ModelSpec model = config.model;
+  model.dense_base |= config.base_covariance == "full";
+  const MemoryPlan memory = planned_memory(context, model, size);
   check_memory(memory, true);
   if (!run.out.empty()) {
     ensure_writable_folder(run.out);

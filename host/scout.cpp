@@ -81,6 +81,7 @@ class Pass {
   void start() {
     const int chains = engine_->chains();
     std::vector<double> x(std::size_t(dim_) * chains);
+#pragma omp parallel for num_threads(context_.threads)
     for (int c = 0; c < chains; ++c) {
       const std::uint32_t unit = units_[c / particles_];
       const Draw<double> draw{context_.key, iteration_, std::uint32_t(c % particles_), unit};
@@ -120,7 +121,7 @@ class Pass {
     const auto old = engine_->position();
     auto x = old;
     bool any = false;
-    std::vector<double> weight(particles_), cumulative(particles_);
+#pragma omp parallel for num_threads(context_.threads) reduction(|| : any) schedule(dynamic)
     for (std::size_t u = 0; u < units_.size(); ++u) {
       if (done_[u]) continue;
       if (beta_[u] >= 1) {  // has had its last moves: what later launches do to it is not looked at
@@ -130,6 +131,7 @@ class Pass {
       }
       any = true;
       ++levels_[u];
+      std::vector<double> weight(particles_), cumulative(particles_);
       const double* delta = cache.data() + chains + u * particles_;  // base - (target - log zeta)
       double lowest = std::numeric_limits<double>::infinity();
       for (int p = 0; p < particles_; ++p)
@@ -208,7 +210,7 @@ class Pass {
   std::unique_ptr<Engine> engine_;
   std::vector<double> beta_, log_z_, variance_, gradients_, step_, metric_;
   std::vector<double> final_;  // [unit][axis][particle], once done
-  std::vector<bool> done_;
+  std::vector<char> done_;     // no bits, which threads would share
   std::vector<int> levels_;
 };
 

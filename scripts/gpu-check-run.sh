@@ -41,7 +41,9 @@ done
 
 { cd "$here" && unpack; } || exit 1
 mkdir -p "$results" || exit 1
-(($#)) || rm -f "$results"/*.log "$results"/bench-*.json  # of a whole run before; parts add to what there is
+logs=({tests,sanitizer,bench,profile,sizes,jax-hmc,jax-hmc-double,jax-decoder}.log)
+# A whole run begins anew; parts add to what there is.
+(($#)) || rm -f "${logs[@]/#/$results/}" "$results"/bench-*.json "$results/summary.txt"
 programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
 chmod u+x "${programs[@]}" 2>/dev/null || true  # some ways of copying a folder lose the mark
 
@@ -201,7 +203,7 @@ sizes() {
 
 statistics() { step statistical-tests tests.log ./lockstep-statistical-tests; }
 
-printf 'lockstep %s\n%s\n' "$(cat commit 2>/dev/null || echo unknown)" "$devices" | tee "$results/summary.txt"
+printf 'lockstep %s\n%s\n' "$(cat commit 2>/dev/null || echo unknown)" "$devices" | tee -a "$results/summary.txt"
 export LOCKSTEP_REQUIRE_GPU=1  # a GPU test that finds no GPU must fail here instead of being skipped
 for part in "${parts[@]}"; do "$part"; done
 

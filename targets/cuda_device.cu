@@ -159,6 +159,7 @@ double measure_product_peak(bool in_double) {
   cublasHandle_t handle = nullptr;
   LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
   const std::unique_ptr<cublasContext, decltype(&cublasDestroy)> owner(handle, &cublasDestroy);
+  LOCKSTEP_CHECK_CUBLAS(cublasSetStream(handle, cudaStreamPerThread));
   LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
   const auto multiply = [&](auto gemm, auto one) {
     using R = decltype(one);

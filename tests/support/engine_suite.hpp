@@ -146,6 +146,7 @@ TEST(ENGINE_SUITE, ScalarReferenceTakesThePacksTransitions) {
   for (const auto& [name, batch] : cases()) {
     const Parity p = compare_transitions(f.factory(), scalar, batch);
     EXPECT_LE(p.position, 1e-5) << name;
+    EXPECT_LE(p.cache, 5e-4) << name;
     EXPECT_LE(p.closest, 1e-4) << name << ": " << p.apart << " decisions differ";
     EXPECT_EQ(p.other_lengths, 0) << name;
     EXPECT_GT(p.accepted, 0) << name;

@@ -2,18 +2,35 @@
 #pragma once
 // Transitions of two engines compared one by one, each from the same state: whole chains part from each other
 // by rounding alone.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "tests/support/engines.hpp"
 
 namespace lockstep::testing {
 
+/// The error of `a`, relative to one plus the size of `b`.
+inline double relative_error(double a, double b) { return std::abs(a - b) / (1 + std::abs(b)); }
+/// A NaN is larger than any number.
+inline double larger(double a, double b) { return std::isnan(a) || a >= b ? a : b; }
+
+/// Every number of `a` within `tolerance` of the one of `b`.
+template <class Vector>
+void expect_close(const Vector& a, const Vector& b, double tolerance, const char* what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = larger(worst, relative_error(a[i], b[i]));
+  EXPECT_LE(worst, tolerance) << what;
+}
+
 struct Parity {
   int accepted = 0, refused = 0;
   int apart = 0;          // transitions that one engine accepted and the other did not
   double closest = 0;     // the largest |log u - log alpha| among those: how near to a draw they all were
   int other_lengths = 0;  // trajectories of another number of steps
-  double position = 0;    // largest error, relative to one plus the size, where they decided alike
+  // Largest errors where they decided alike.
+  double position = 0, cache = 0;
   std::size_t numbers = 0, equal = 0;  // of the states after each transition
 };
 
@@ -40,11 +57,12 @@ inline Parity compare_transitions(const EngineFactory& reference, const EngineFa
       const double gap = std::log(draw.uniform(Purpose::accept)) - std::log(of_a[stat_acceptance * n + i]);
       parity.closest = std::max(parity.closest, std::abs(gap));
     }
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if (alike[i % n]) {
-        const double error = std::abs(x[i] - y[i]) / (1 + std::abs(x[i]));
-        if (!(error <= parity.position)) parity.position = error;
-      }
+    const auto compare = [&](double& largest, const std::vector<double>& v, const std::vector<double>& w) {
+      for (std::size_t i = 0; i < v.size(); ++i)
+        if (alike[i % n]) largest = larger(largest, relative_error(w[i], v[i]));
+    };
+    compare(parity.position, x, y);
+    compare(parity.cache, a->cache(), b->cache());
     const auto s = a->state(), r = b->state();
     parity.numbers += s.size();
     for (std::size_t i = 0; i < s.size(); ++i) parity.equal += s[i] == r[i];

@@ -35,19 +35,6 @@ EngineFactory engines(const TargetInstance& target, bool cuda) {
   };
 }
 
-/// Every number of `a` within `tolerance` of the one of `b`, relative to one plus its size.
-template <class Vector>
-void expect_close(const Vector& a, const Vector& b, double tolerance, const char* what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  double worst = 0;
-  std::size_t where = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double error = std::abs(double(a[i]) - double(b[i])) / (1 + std::abs(double(b[i])));
-    if (!(error <= worst)) worst = error, where = i;
-  }
-  EXPECT_LE(worst, tolerance) << what << "[" << where << "]: " << a[where] << " and " << b[where];
-}
-
 /// The same chains on both devices: 75, one for each item in turn, on the path to the target.
 struct Pair {
   static constexpr int kChains = 75;

@@ -27,19 +27,6 @@ class GpuCases : public GpuTest, public ::testing::WithParamInterface<Named> {
 INSTANTIATE_TEST_SUITE_P(Models, GpuCases, ::testing::ValuesIn(all_cases()),
                          [](const auto& info) { return info.param.name; });
 
-/// Every number of `a` within `tolerance` of the one of `b`, relative to one plus its size.
-template <class Vector>
-void expect_close(const Vector& a, const Vector& b, double tolerance, const char* what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  double worst = 0;
-  std::size_t where = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double error = std::abs(double(a[i]) - double(b[i])) / (1 + std::abs(double(b[i])));
-    if (!(error <= worst)) worst = error, where = i;
-  }
-  EXPECT_LE(worst, tolerance) << what << "[" << where << "]: " << a[where] << " and " << b[where];
-}
-
 // In double, a few iterations from the same starts with the same draws: only the elementary functions' last
 // bits differ, and each iteration multiplies that by at most the map's own sensitivity.
 TEST_P(GpuCases, DoubleAgreesWithTheCpu) {

@@ -34,6 +34,7 @@ TEST(EngineCases, OtherTransitionsAreSeen) {
   const auto target = make_target("gaussian"), wider = find_target("gaussian")->make(input),
              other = make_target("banana");
   EXPECT_GT(compare_transitions(engines(*target), engines(*wider), c).position, 1e-4);
+  EXPECT_TRUE(std::isnan(larger(larger(1e-9, NAN), 1e-8)));
   const Parity twin = compare_transitions(engines(*target), engines(*other), c);
   EXPECT_GT(twin.apart, 0);
   EXPECT_GT(twin.closest, 1e-2);
