@@ -137,18 +137,17 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double chains = double(size.units) * double(size.chains);
   // An engine is as large as one of few chains, times how many there will be.
   const auto engine = [&](const ModelSpec& m, double count, bool recording) {
+    // Parameters alone may be too many, of dense metrics: then not even a few chains are to be made.
+    const double parameters = 4 * count * ParameterLayout{size.dim, m.dense_metric, m.dense_base}.rows();
+    if (parameters > available_memory()) return parameters;
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
     spec.draws = recording && size.stored_draws > 0 ? 1 : 0;
     spec.trace = recording ? size.trace : 0;
     if (m.kind == model.kind) spec.transition = size.transition;
-    return count == 0 ? 0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
+    return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
   };
   MemoryPlan plan;
-  // Parameters alone may be too many, of dense metrics: then not even a few chains are to be made.
-  plan.host =
-      4.0 * std::max(crowd, chains) * ParameterLayout{size.dim, model.dense_metric, model.dense_base}.rows();
-  if (plan.host > available_memory()) return plan;
   // Beside the engine stand copies of what is read from it, and of what goes into it: so many numbers.
   const auto stage = [&](double of_engine, double numbers) {
     plan.host = std::max(plan.host, 8 * numbers + (context.cuda ? 0 : of_engine));
