@@ -203,8 +203,10 @@ class BatchCuda {
         step_size_(chains()),
         acceptance_(chains()),
         batch_(model.density, b.unit, chains(), stream_) {
-    wait();                 // the memory of an engine is written by another stream
-    batch_.evaluate(true);  // libraries set themselves up at their first call: not while it is captured
+    // The memory of an engine is written by another stream; libraries set themselves up at their first call,
+    // which must not be while it is captured.
+    wait();
+    batch_.evaluate(true);
     begin_.capture(stream_, [&] { run<BatchStage::begin>(); });
     step_.capture(stream_, [&] { step(model_.joint()); });
     last_.capture(stream_, [&] {
