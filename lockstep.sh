@@ -43,7 +43,7 @@ usage() {
   gpu-check           run the tests, compute-sanitizer, throughput, profiles, peers and the largest runs on this
                       machine's GPU; the results go to $OUT, or to out/gpu-check
   gpu-check --pack    build build/gpu-check, a folder that runs the same on a GPU machine without compilers or
-                      network: bash build/gpu-check/run.sh
+                      network, but with cuBLAS: bash build/gpu-check/run.sh
   lint                clang-format and clang-tidy, changing nothing
   format              apply clang-format to the tracked sources
   clean               remove build/ and out/
@@ -188,10 +188,10 @@ format() {
 
 # --- GPU check ----------------------------------------------------------------------------------------------
 
-# Prints the shared libraries that the given programs load, without glibc and the driver: those two belong to
-# the machine where the programs run.
+# Prints the shared libraries that the given programs load, without glibc, the driver and cuBLAS (which is ten
+# times as large as all else): those belong to the machine where the programs run.
 libraries_of() {
-  local own='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|thread_db|nss_.*|cuda|nvidia-.*))[.]so'
+  local own='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|thread_db|nss_.*|cuda|cublas|cublasLt|nvidia-.*))[.]so'
   local listing
   listing=$(ldd "$@")
   if grep -F 'not found' <<<"$listing" >&2; then
@@ -221,7 +221,8 @@ pack_gpu_check() {
   cp "${built[@]}" "$new/"
   libraries=$(libraries_of "${built[@]}")
   xargs -r -d '\n' cp -L -t "$new/lib" <<<"$libraries"
-  tar -C "$new" -czf "$new/lib.tar.gz" --remove-files lib
+  strip --strip-unneeded "${programs[@]/#/$new/}" "$new/lib"/*
+  XZ_OPT=-T0 tar -C "$new" -cJf "$new/programs.tar.xz" --remove-files lib "${programs[@]}"
   cp -R bench/studies bench/peers "$new/bench/"
   pack_data boltzmann-28/sys101 "$new/data/boltzmann"
   pack_data iwae-mnist "$new/data/decoder"

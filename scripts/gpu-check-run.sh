@@ -6,8 +6,8 @@
 #   bash run.sh                  everything; logs, figures and summary.txt go to $OUT, or to ./results
 #   bash run.sh PART...          some parts: tests, sanitizer, throughput, profile, peers, sizes, statistics
 #   bash run.sh --device-only    only looks whether a GPU is there
-#   bash run.sh --unpack         only unpacks lib/, for running one of the programs by hand:
-#                                LD_LIBRARY_PATH=lib ./lockstep ...
+#   bash run.sh --unpack         only unpacks programs and lib/, for running one by hand:
+#                                LD_LIBRARY_PATH=lib ./lockstep ... (and where cuBLAS is)
 #
 # Exit status: 0 all passed, 1 something failed, 2 no GPU. STEP_LIMIT_S bounds each step (900 seconds).
 set -uo pipefail  # no -e: a failing step must not hide those after it
@@ -17,8 +17,12 @@ results=$(realpath -m "${OUT:-results}")
 all_parts=(tests sanitizer throughput profile peers sizes statistics)
 step_limit=${STEP_LIMIT_S:-900}
 
-# The programs' own libraries travel compressed, at less than half their size.
-unpack() { tar -xzf "$here/lib.tar.gz" -C "$here"; }
+# The programs and their libraries travel compressed, at half their size. Some machines lack xz.
+unpack() {
+  local file=$here/programs.tar.xz
+  tar -xJf "$file" -C "$here" 2>/dev/null ||
+    python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$file" "$here"
+}
 
 if [[ ${1:-} == --unpack ]]; then
   unpack
@@ -40,12 +44,21 @@ for part in "${parts[@]}"; do
 done
 
 { cd "$here" && unpack; } || exit 1
+
+# cuBLAS is the machine's own: of the CUDA toolkit, of a Python package, or known to the loader.
+library_path=$here/lib
+for folder in /usr/local/cuda*/{lib64,lib,targets/*/lib} \
+  $("${LOCKSTEP_PEER_PYTHON:-python3}" -c 'import site; print(*(f"{d}/nvidia/*/lib" for d in site.getsitepackages()))' 2>/dev/null); do
+  [[ ! -e $(echo "$folder"/libcublas.so.*) ]] || library_path+=:$folder
+done
+if missing=$(LD_LIBRARY_PATH=$library_path ldd ./lockstep | grep -F 'not found'); then
+  printf 'gpu-check: the program lacks %s (nothing was checked). Install the CUDA libraries\n' "$(xargs <<<"$missing")" >&2
+  exit 2
+fi
 mkdir -p "$results" || exit 1
 logs=({tests,sanitizer,bench,profile,sizes,jax-hmc,jax-hmc-double,jax-decoder}.log)
 # A whole run begins anew; parts add to what there is.
 (($#)) || rm -f "${logs[@]/#/$results/}" "$results"/bench-*.json "$results/summary.txt"
-programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
-chmod u+x "${programs[@]}" 2>/dev/null || true  # some ways of copying a folder lose the mark
 
 failures=0
 
@@ -76,7 +89,7 @@ step() {
   shift 2
   printf '== %s: %s\n' "$name" "$*" >>"$log"
   offset=$(stat -c %s "$log")
-  timeout --kill-after=10 "$step_limit" env LD_LIBRARY_PATH="$here/lib" "$@" >>"$log" 2>&1 </dev/null
+  timeout --kill-after=10 "$step_limit" env LD_LIBRARY_PATH="$library_path" "$@" >>"$log" 2>&1 </dev/null
   status=$?
   note=$(tail -c "+$((offset + 1))" "$log" |
     grep -aE '^\[  (PASSED|FAILED|SKIPPED)  ?\] [0-9]+ test|(ERROR|RACECHECK) SUMMARY' |
