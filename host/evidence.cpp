@@ -169,7 +169,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   if (on_path) {
     size.iterations = 0;  // sums are kept by group
     size.covariance = covariance && c.runs_on();
-    size.trace = c.runs_on() ? std::clamp(int(4e6 / double(size.chains)), 1, 32) : 0;
+    size.trace = c.runs_on() ? traced_iterations(size.chains) : 0;
     model.dense_base = d <= 64;  // or less
   }
   MemoryPlan memory = planned_memory(context, model, size);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <Eigen/Dense>
+#include <algorithm>
 
 #include "host/units.hpp"
 
 namespace lockstep {
+
+/// Iterations of a launch whose inverse temperatures are kept: a trace of at most 64 MiB.
+inline int traced_iterations(std::int64_t chains) {
+  return int(std::clamp<std::int64_t>(4000000 / chains, 1, 32));
+}
 
 /// The normalised Gaussian at which a path begins, and the guess of log Z that is taken out of the target:
 /// fitted before anything is recorded, then frozen.

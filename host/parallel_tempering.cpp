@@ -24,7 +24,7 @@ class Copies {
         chains_(o.copies * levels_) {
     std::vector<std::uint32_t> units(o.copies);
     std::iota(units.begin(), units.end(), 0u);
-    chunk_ = std::clamp(int(4.0e6 / chains_), 1, 32);  // a trace of at most 64 MiB
+    chunk_ = traced_iterations(chains_);
     engine_ = base.path_engine(context, units, levels_, o.covariance, chunk_);
     std::vector<int> seed(chains_), held(chains_);
     set_ladder(o.ladder);

@@ -109,8 +109,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   GaussianBase base = fitted;
   if (!by_levels) base.log_zeta += pilot.log_z.back();
   const int n = options.chains, groups = options.groups, per = n / groups, levels = int(pilot.ladder.size());
-  // A trace of at most 64 MiB.
-  const int chunk = std::clamp(int(4.0e6 / n), 1, 32);
+  const int chunk = traced_iterations(n);
   std::vector<std::uint32_t> units(groups);
   std::iota(units.begin(), units.end(), 0u);
   auto engine = base.path_engine(context, units, per, options.covariance, chunk, options.control);

@@ -47,12 +47,14 @@ done
 
 # cuBLAS is the machine's own: of the CUDA toolkit, of a Python package, or known to the loader.
 library_path=$here/lib
+python_cuda='import site; print(*(f"{folder}/nvidia/*/lib" for folder in site.getsitepackages()))'
 for folder in /usr/local/cuda*/{lib64,lib,targets/*/lib} \
-  $("${LOCKSTEP_PEER_PYTHON:-python3}" -c 'import site; print(*(f"{d}/nvidia/*/lib" for d in site.getsitepackages()))' 2>/dev/null); do
-  [[ ! -e $(echo "$folder"/libcublas.so.*) ]] || library_path+=:$folder
+  $("${LOCKSTEP_PEER_PYTHON:-python3}" -c "$python_cuda" 2>/dev/null); do
+  [[ ! -d $folder ]] || library_path+=:$folder
 done
 if missing=$(LD_LIBRARY_PATH=$library_path ldd ./lockstep | grep -F 'not found'); then
-  printf 'gpu-check: the program lacks %s (nothing was checked). Install the CUDA libraries\n' "$(xargs <<<"$missing")" >&2
+  printf 'gpu-check: the program lacks %s (nothing was checked). Install the CUDA libraries\n' \
+    "$(xargs <<<"$missing")" >&2
   exit 2
 fi
 mkdir -p "$results" || exit 1
@@ -176,8 +178,8 @@ profile() {
     local kernel=$1
     shift
     step "profile $kernel" profile.log "$ncu" --clock-control none --profile-from-start off \
-      --kernel-name regex:advance_ --launch-count 1 --section SpeedOfLight --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis \
-      --section Occupancy --section LaunchStats --section WarpStateStats --section InstructionStats \
+      --kernel-name regex:advance_ --launch-count 1 --section SpeedOfLight --section ComputeWorkloadAnalysis \
+      --section MemoryWorkloadAnalysis --section Occupancy --section LaunchStats --section WarpStateStats --section InstructionStats \
       ./lockstep-bench --device cuda --seconds 0.01 --chains 65536 "$@"
   }
   profiled mixture20-n2 --target mixture20 --pseudo-samples 2

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines on the GPU: against the CPU's, and against themselves however the work is divided.
+#include "host/run_context.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/parity.hpp"
@@ -165,15 +166,15 @@ TEST_F(GpuEngines, SwapsAgreeWithTheCpu) {
 TEST_F(GpuEngines, AMillionChainsTakeWhatIsPlanned) {
   const auto target = make_target("two_modes");
   const int n = 1000000;
-  EngineSpec spec;
-  spec.cuda = true;
-  for (std::uint32_t i = 0; i < n; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
-  EngineSpec few = spec;
-  few.chain.resize(kTile);
-  few.unit.resize(kTile);
-  const double planned = double(target->engine(few)->bytes()) * n / kTile;
+  RunContext context;
+  context.target = target.get();
+  context.cuda = true;
+  RunSize size;
+  size.dim = target->dim();
+  size.chains = n;
+  const double planned = planned_memory(context, ModelSpec(), size).device;
   const double before = double(cuda_free_memory());
-  const auto engine = target->engine(spec);
+  const auto engine = target->engine(engine_spec(context, ModelSpec(), {0}, n));
   EXPECT_NEAR(before - double(cuda_free_memory()), planned, 0.1 * planned);
   set_parameters(*engine, BatchCase{}, 0);
   engine->set_position(std::vector<double>(5 * std::size_t(n), 0.5));
