@@ -20,17 +20,17 @@ int run_program(const char* name, const std::function<int()>& body, bool speaks)
   try {
     status = body();
   } catch (const UserError& error) {
-    if (speaks) fmt::print(stderr, "{}: {}\n", name, error.what());
+    if (speaks) fmt::print(stderr, "{}: {}\n", name, one_line(error.what()));
     status = 2;
   } catch (const std::bad_alloc&) {
     if (speaks)
-      fmt::print(
-          stderr,
-          "{}: the memory does not suffice (nothing was written). Ask for fewer chains, runs or images.\n",
-          name);
+      fmt::print(stderr,
+                 "{}: the memory does not suffice (nothing was written). Ask for less: fewer chains, runs, "
+                 "replicates or images, or smaller files.\n",
+                 name);
     status = 2;
   } catch (const std::exception& error) {
-    if (speaks && !std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, error.what());
+    if (speaks && !std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, one_line(error.what()));
   }
   // A full disk often shows only when the last buffer is written.
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;

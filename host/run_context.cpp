@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "host/errors.hpp"
+#include "host/memory.hpp"
 #include "host/peak.hpp"
 #include "host/recording.hpp"
 #include "targets/registry.hpp"
@@ -22,17 +23,6 @@
 
 namespace lockstep {
 namespace {
-
-double available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  double kilobytes;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    file.ignore(64, '\n');
-  }
-  return std::numeric_limits<double>::infinity();
-}
 
 std::string shown_time(double s) {
   if (s < 100) return fmt::format("{:.0f} s", s);
