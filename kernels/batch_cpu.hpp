@@ -73,7 +73,7 @@ class ChainBlock {
     }
     for (std::size_t k = 0; k < lanes_.size(); ++k) {
       const auto& w = lanes_[k];
-      proposals_[k].log_ratio = proposals_[k].log_ratio - kinetic_energy<E, L>(model_, w.p);
+      Hmc::end(model_, w.p, proposals_[k]);
       energy(k);
       const E a = stage_decide<L, E>(model_, spec, draw(w), proposals_[k], w);
       if (spec.record || w.draws != nullptr)

@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
               w.p);
   } else if constexpr (kStage == BatchStage::decide) {
     Proposal<R, E> proposal = memory.proposal[chain];
-    proposal.log_ratio = proposal.log_ratio - kinetic_energy<E, R>(model, w.p);
+    Hmc::end(model, w.p, proposal);
     fetch_energy();
     memory.acceptance[chain] = stage_decide<R, E>(model, spec, draw, proposal, w);
   } else {

@@ -22,8 +22,10 @@ struct Lanes {
   Ladder ladder;
   double* trace;  // this group's first beta of the launch's first iteration, or none
   std::ptrdiff_t trace_stride;
-  float* draws;  // this group's first element of draw 0, or none
+  float* draws;  // draw 0, or none where no chain of the group is stored
   std::ptrdiff_t draw_stride, draw_row_stride;
+  const int* draw_slot;  // of this group's chains
+  float* overview;       // this group's first element of draw 0, or none
   int_lane_t<L> chain, unit;
   X x;
   M p;
@@ -31,6 +33,13 @@ struct Lanes {
   XE xe;
   CE ce;
 };
+
+template <int W>
+LOCKSTEP_FN bool any_stored(const int* slot) {
+  bool any = false;
+  for (int i = 0; i < W && slot != nullptr; ++i) any = any || slot[i] >= 0;
+  return any;
+}
 
 /// The rows of the lanes from chain `first` on (all within one tile), with the given working rows.
 template <class L, class E, class Model, class X, class M, class G, class XE, class CE>
@@ -42,6 +51,7 @@ LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
   const auto at = [&](auto* base, int rows) { return base + tile * rows * kTile + lane; };
   const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
   auto* parameters = at(b.parameters, model.layout.rows());
+  const int* slot = b.draws == nullptr ? nullptr : at(b.draw_slot, 1);
   return {{at(b.position, model.rows()), kTile},
           {at(b.gradient, model.rows()), kTile},
           {at(b.cache, model.cache_rows()), kTile},
@@ -54,9 +64,11 @@ LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
           {b.ladder, b.level_weight, b.level_step, b.levels},
           b.trace == nullptr ? nullptr : b.trace + first,
           std::ptrdiff_t(b.tiles) * kTile,
-          b.draws == nullptr ? nullptr : b.draws + first,
-          std::ptrdiff_t(model.dim() + kDrawExtraRows) * b.tiles * kTile,
-          std::ptrdiff_t(b.tiles) * kTile,
+          any_stored<lane_width<L>>(slot) ? b.draws : nullptr,
+          std::ptrdiff_t(model.dim() + kDrawExtraRows) * b.stored_chains,
+          b.stored_chains,
+          slot,
+          b.overview == nullptr ? nullptr : b.overview + first,
           load_int<L>(at(b.chain, 1)),
           load_int<L>(at(b.unit, 1)),
           x,
@@ -134,6 +146,29 @@ LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& s
   return Transition::template propose<L, E>(model, w.parameters, spec, draw, w.x, w.p, w.g);
 }
 
+/// The number of this iteration's draw among those a launch keeps, or -1 where it keeps none of it.
+LOCKSTEP_FN int kept_draw(std::uint32_t iteration, std::uint32_t begin, int from, int thin) {
+  const int since = int(iteration - begin) - from;
+  return since >= 0 && since % thin == 0 ? since / thin : -1;
+}
+
+/// Where the stored draw of this iteration begins, or null where there is none.
+template <class W>
+LOCKSTEP_FN float* draw_place(const LaunchSpec& spec, std::uint32_t iteration, const W& w) {
+  if (w.draws == nullptr) return nullptr;
+  const int k = kept_draw(iteration, spec.begin, spec.store_from, spec.thin);
+  return k < 0 ? nullptr : w.draws + k * w.draw_stride;
+}
+
+/// Writes one row of a stored draw, of those chains of the group that are stored.
+template <class W, class V>
+LOCKSTEP_FN void put_draw(const W& w, float* place, int row, V value) {
+  alignas(64) scalar_t<V> v[lane_width<V>];
+  store(v, value);
+  for (int i = 0; i < lane_width<V>; ++i)
+    if (w.draw_slot[i] >= 0) place[row * w.draw_row_stride + w.draw_slot[i]] = static_cast<float>(v[i]);
+}
+
 /// Metropolis step. A NaN ratio rejects; an energy error above 1000 counts as a divergence.
 /// Returns the acceptance probability.
 template <class L, class E, class Model, class W>
@@ -153,6 +188,12 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   const E a = select(legal, exp(min(log_ratio, E(0))), E(0));  // NaN compares false: rejected
   const E u = cast<E>(draw.uniform(spec.accept));
   const auto accept = mask_and(legal, u < a);
+  const E diverging = select(log_ratio >= E(S(-1000)), E(0), E(1));
+  if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
+    const E before = (proposal.log_ratio + proposal.kinetic) - w.cache[0];
+    put_draw(w, place, model.dim() + draw_diverging, diverging);
+    put_draw(w, place, model.dim() + draw_energy, select(accept, proposal.kinetic - w.ce[0], before));
+  }
   const auto accept_state = cast_mask<L>(accept);
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
@@ -163,7 +204,7 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, select(accept, w.ce[j], w.cache[j]));
   add_to(w.stats + stat_acceptance * kTile, a);
   add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
-  add_to(w.stats + stat_divergences * kTile, select(log_ratio >= E(S(-1000)), E(0), E(1)));
+  add_to(w.stats + stat_divergences * kTile, diverging);
   add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
   return a;
 }
@@ -252,17 +293,19 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     if (spec.record && now != w.mode[i] && w.mode[i] >= 0) w.stats[stat_switches * kTile + i] += 1;
     w.mode[i] = now;
   }
-  if (w.draws != nullptr && (draw.iteration - spec.begin) % spec.thin == 0) {
-    float* out = w.draws + ((draw.iteration - spec.begin) / spec.thin) * w.draw_stride;
-    auto put = [&](int row, auto value) {
-      Rows<decltype(value), float>{out + row * w.draw_row_stride, 0}.set(0, value);
-    };
+  if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
     LOCKSTEP_UNROLL
-    for (int k = 0; k < d; ++k) put(k, w.xe[k]);
-    put(d + draw_log_density, w.cache[0]);
-    put(d + draw_acceptance, acceptance);
-    put(d + draw_steps, proposal.steps);
-    put(d + draw_beta, betas * E(S(1.0 / n)));
+    for (int k = 0; k < d; ++k) put_draw(w, place, k, w.xe[k]);
+    put_draw(w, place, d + draw_log_density, w.cache[0]);
+    put_draw(w, place, d + draw_acceptance, acceptance);
+    put_draw(w, place, d + draw_steps, proposal.steps);
+    put_draw(w, place, d + draw_beta, betas * E(S(1.0 / n)));
+  }
+  if (w.overview != nullptr) {
+    const int k = kept_draw(draw.iteration, spec.begin, spec.overview_from, spec.overview_thin);
+    float* to = w.overview + std::ptrdiff_t(k < 0 ? 0 : k) * d * w.trace_stride;
+    if (k >= 0) LOCKSTEP_UNROLL
+    for (int j = 0; j < d; ++j) Rows<E, float>{to + j * w.trace_stride, 0}.set(0, w.xe[j]);
   }
 }
 

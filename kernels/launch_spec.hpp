@@ -36,7 +36,10 @@ struct LaunchSpec {
   bool covariance = false;   // accumulate cross moments too
   Tempering tempering = Tempering::fixed;
   int first_level = 0;  // anneal: the ladder's index at iteration `begin`
-  int thin = 1;         // store every thin-th draw of [begin, end), where there is a draws buffer
+  // Where there is a draws buffer: store every thin-th draw from iteration begin + store_from on. Likewise
+  // for the overview.
+  int thin = 1, store_from = 0;
+  int overview_thin = 1, overview_from = 0;
 };
 
 /// Rows of the per-chain statistics (double).
@@ -54,7 +57,15 @@ enum StatRow {
 };
 
 /// Rows of a stored draw, after the dim rows of the unweighted draw x.
-enum DrawRow { draw_log_density, draw_acceptance, draw_steps, draw_beta, kDrawExtraRows };
+enum DrawRow {
+  draw_log_density,
+  draw_acceptance,
+  draw_steps,
+  draw_beta,
+  draw_diverging,  // 1 or 0
+  draw_energy,     // the Hamiltonian of the state the transition ended in, with the momentum it has there
+  kDrawExtraRows
+};
 
 /// Rows of the moment accumulators (double), all summed over iterations with the samples' weights.
 struct MomentLayout {
@@ -87,9 +98,12 @@ struct BatchView {
   // The ladder of inverse temperatures, 0 to 1, with the log weight and the step size of each level.
   const double *ladder = nullptr, *level_weight = nullptr, *level_step = nullptr;
   int levels = 0;
-  int* holder = nullptr;    // swap: [unit][level], the chain that is at the level
-  double* trace = nullptr;  // [iteration of the launch][beta, Delta][tiles * 32], or none
-  float* draws = nullptr;   // [draw][dim + kDrawExtraRows][tiles * 32], or none
+  int* holder = nullptr;           // swap: [unit][level], the chain that is at the level
+  double* trace = nullptr;         // [iteration of the launch][beta, Delta][tiles * 32], or none
+  float* draws = nullptr;          // [draw][dim + kDrawExtraRows][stored_chains], or none
+  const int* draw_slot = nullptr;  // [tile][32]: the chain's place among the stored ones, or -1
+  int stored_chains = 0;
+  float* overview = nullptr;  // [draw][dim][tiles * 32], or none: x alone, of every chain
 };
 
 }  // namespace lockstep

@@ -95,6 +95,7 @@ struct Proposal {
   E log_ratio;  // what the proposal adds to log density(new) - log density(old): kinetic(old) - kinetic(new)
   L steps;      // leapfrog steps taken (0: none)
   L jitter;     // the trajectory's share of its mean length
+  E kinetic = E(0);  // of the proposal; 0 where there is no momentum
 };
 
 /// Number of leapfrog steps of each lane. The jitter is one draw for the whole setting and iteration, so that
@@ -129,7 +130,8 @@ LOCKSTEP_FN double step_scale(const LaunchSpec& spec, std::uint32_t iteration) {
 
 /// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is
 /// kept for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
-/// A driver that takes the gradients of many chains at once calls begin, then move and push around each.
+/// A driver that takes the gradients of many chains at once calls begin, then move and push around each, and
+/// end.
 struct Hmc {
   template <class L, class E, class Model, class P, class X, class M, class G>
   LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
@@ -142,7 +144,7 @@ struct Hmc {
       model.template gradient<L>(x, par, g);
       push(model, par, s, step, r.steps, x, g, p);
     }
-    r.log_ratio = r.log_ratio - kinetic_energy<E, L>(model, p);
+    end<L>(model, p, r);
     return r;
   }
 
@@ -176,6 +178,12 @@ struct Hmc {
     const L drifting = select(L(R(s)) <= steps, step, L(0));
     const L share = select(L(R(s)) < steps, L(1), L(R(0.5)));
     kick(model, par, drifting * share, x, g, p);
+  }
+  /// After the last kick.
+  template <class L, class E, class Model, class M>
+  LOCKSTEP_FN static void end(const Model& model, const M& p, Proposal<L, E>& r) {
+    r.kinetic = kinetic_energy<E, L>(model, p);
+    r.log_ratio = r.log_ratio - r.kinetic;
   }
 };
 

@@ -131,7 +131,11 @@ Built<EightSchools> EightSchoolsTarget::build(TargetInput& in) {
   for (double& s : sigma) s = 1 / s;
   built.density.inv_sigma = built.pool.add(sigma);
   built.quantities = {"tau"};
-  for (int j = 0; j < count; ++j) built.quantities.push_back("theta[" + std::to_string(j) + "]");
+  built.names = {"mu", "log_tau"};
+  for (int j = 0; j < count; ++j) {
+    built.quantities.push_back("theta[" + std::to_string(j) + "]");
+    built.names.push_back("t[" + std::to_string(j) + "]");
+  }
   built.draw = [schools, draws](ExactDraw& random, double* x) {
     const double log_tau = draws->draw(random, [&](const Scale& s) { return schools.given(s[0]).log_p; })[0];
     const auto g = schools.given(log_tau);

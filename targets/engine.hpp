@@ -36,7 +36,9 @@ struct EngineSpec {
   bool cuda = false;
   int block_threads = 0;  // on a GPU: 32, 64, 128 or 256; 0: as many as fit best
   bool covariance = false;
-  int draws = 0;  // draws kept per launch; 0: none
+  int draws = 0;                   // draws kept per launch; 0: none
+  std::vector<int> stored_chains;  // whose draws these are, ascending; empty: all
+  int overview = 0;                // draws of the overview kept per launch; 0: none
   int trace = 0;  // iterations per launch whose (beta, Delta) are kept; 0: none (models on a path only)
   std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
 };
@@ -83,8 +85,11 @@ class Engine {
   virtual std::vector<double> moments(bool reset) = 0;
   std::vector<double> take_stats() { return stats(true); }
   std::vector<double> take_moments() { return moments(true); }
-  /// Draws of the last launch: [draw][dim + kDrawExtraRows][padded chains].
+  /// Draws of the last launch: [draw][dim + kDrawExtraRows][stored chain], or of [padded chains] where all
+  /// are stored.
   virtual std::vector<float> draws() = 0;
+  /// Its overview, x alone: [draw][dim][padded chains].
+  virtual std::vector<float> overview() = 0;
   /// Memory of its chains, where it runs.
   virtual std::size_t bytes() const = 0;
   int padded_chains() const { return (chains_ + kTile - 1) / kTile * kTile; }

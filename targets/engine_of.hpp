@@ -43,7 +43,15 @@ class EngineOf : public Engine {
     work_.resize(backend_.needs_work_rows(model_) ? rows(3 * model_.rows()) : 0);
     work_energy_.resize(backend_.needs_work_rows(model_) ? rows(model_.rows() + model_.cache_rows()) : 0);
     draw_capacity_ = std::uint32_t(spec.draws);
-    draws_.resize(rows(spec.draws * (model_.dim() + kDrawExtraRows)));
+    overview_capacity_ = std::uint32_t(spec.overview);
+    overview_.resize(rows(spec.overview * model_.dim()));
+    std::vector<int> slot(rows(spec.draws > 0 ? 1 : 0), -1);
+    if (spec.stored_chains.empty()) std::iota(slot.begin(), slot.end(), 0);
+    for (std::size_t k = 0; k < spec.stored_chains.size() && !slot.empty(); ++k)
+      slot[spec.stored_chains[k]] = int(k);
+    stored_chains_ = int(spec.stored_chains.empty() ? slot.size() : spec.stored_chains.size());
+    Backend::from_host(draw_slot_, slot);
+    draws_.resize(std::size_t(spec.draws) * (model_.dim() + kDrawExtraRows) * stored_chains_);
     // Padding chains copy the last chain's key: they run, and are never read.
     std::vector<std::uint32_t> chain = spec.chain, unit = spec.unit;
     chain.resize(rows(1), chain.back());
@@ -115,7 +123,8 @@ class EngineOf : public Engine {
   void advance(const LaunchSpec& spec) override {
     LaunchSpec s = spec;
     s.covariance = moments_.covariance;
-    assert(draws_.empty() || (s.end - s.begin + s.thin - 1) / s.thin <= draw_capacity_);
+    assert(draws_.empty() || kept(s, s.store_from, s.thin) <= draw_capacity_);
+    assert(overview_.empty() || kept(s, s.overview_from, s.overview_thin) <= overview_capacity_);
     if constexpr (Model::kTempered) {
       if (s.tempering == Tempering::swap) return advance_swapping(s);
     }
@@ -125,12 +134,14 @@ class EngineOf : public Engine {
   std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
   std::vector<double> trace() override { return Backend::to_host(trace_); }
   std::vector<float> draws() override { return Backend::to_host(draws_); }
+  std::vector<float> overview() override { return Backend::to_host(overview_); }
   std::size_t bytes() const override {
     const auto sum = []<class... V>(const V&... v) {
       return (... + (v.size() * sizeof(typename V::value_type)));
     };
     return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
-               trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_);
+               trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
+               overview_);
   }
 
  private:
@@ -138,9 +149,14 @@ class EngineOf : public Engine {
   using Vector = typename Backend::template vector<T>;
   static constexpr int kManyTiles = 256;  // worth several threads to copy
 
+  static std::uint32_t kept(const LaunchSpec& s, int from, int thin) {
+    const int length = int(s.end - s.begin) - from;
+    return std::uint32_t(std::max(0, (length + thin - 1) / thin));
+  }
+
   /// A launch for each iteration, and between them the swaps, which need all levels of a unit.
   void advance_swapping(const LaunchSpec& spec) {
-    assert(draws_.empty() && levels_ > 0 && chains_ % levels_ == 0);
+    assert(draws_.empty() && overview_.empty() && levels_ > 0 && chains_ % levels_ == 0);
     LaunchSpec one = spec;
     for (std::uint32_t t = spec.begin; t < spec.end; ++t) {
       one.begin = t;
@@ -176,6 +192,9 @@ class EngineOf : public Engine {
     v.work = Backend::data(work_);
     v.work_energy = Backend::data(work_energy_);
     v.draws = draws_.empty() ? nullptr : Backend::data(draws_);
+    v.draw_slot = Backend::data(draw_slot_);
+    v.stored_chains = stored_chains_;
+    v.overview = overview_.empty() ? nullptr : Backend::data(overview_);
     return v;
   }
 
@@ -236,8 +255,10 @@ class EngineOf : public Engine {
   Vector<double> ladder_, level_weight_, level_step_, trace_;
   int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;
-  Vector<float> draws_;
-  std::uint32_t draw_capacity_ = 0;
+  Vector<float> draws_, overview_;
+  Vector<int> draw_slot_;
+  int stored_chains_ = 0;
+  std::uint32_t draw_capacity_ = 0, overview_capacity_ = 0;
 };
 
 /// The model for a spec, with compile-time dimension D where the density lists its dimension as specialised.

@@ -147,6 +147,9 @@ Built<Radon> RadonTarget::build(TargetInput& in) {
   Built<Radon> built(data.counties + 7);
   set_density(built, data);
   built.quantities = {"sd_county", "sd_slope", "sd_residual"};
+  built.names = {"mu_a", "mu_b", "log_sd_county", "log_sd_slope", "log_sd_residual"};
+  for (int j = 0; j < data.counties; ++j) built.names.push_back("n[" + std::to_string(j) + "]");
+  for (int k = 0; k < 2; ++k) built.names.push_back("m[" + std::to_string(k) + "]");
   const RadonMarginal marginal(data);
   if (marginal.improper())
     in.fail(

@@ -20,6 +20,8 @@ class TargetInstance {
   virtual int dim() const = 0;
   virtual const Truth& truth() const = 0;
   virtual Tails tails() const = 0;
+  /// Names of the coordinates: the target's own, or x[0], x[1], ..
+  virtual const std::vector<std::string>& names() const = 0;
   virtual const std::vector<std::string>& quantities() const = 0;
   /// The integrands of these expectations (there must be some) at x, in the scalar reference.
   virtual void quantities_at(const double* x, double* values) const = 0;
@@ -58,11 +60,15 @@ template <class Definition>
 class TargetOf : public TargetInstance {
  public:
   using Density = typename Definition::Density;
-  explicit TargetOf(TargetInput& in) : built_(Definition::build(in)) {}
+  explicit TargetOf(TargetInput& in) : built_(Definition::build(in)) {
+    for (int i = int(built_.names.size()); i < dim(); ++i)
+      built_.names.push_back("x[" + std::to_string(i) + "]");
+  }
 
   int dim() const override { return built_.density.dim; }
   const Truth& truth() const override { return built_.truth; }
   Tails tails() const override { return built_.tails; }
+  const std::vector<std::string>& names() const override { return built_.names; }
   const std::vector<std::string>& quantities() const override { return built_.quantities; }
   void quantities_at(const double* x, double* values) const override {
     std::vector<double> position(x, x + dim());

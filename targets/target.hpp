@@ -144,7 +144,8 @@ struct Built {
   Truth truth;
   Tails tails = Tails::gaussian;
   std::vector<std::string> quantities;  // names of the target's own expectations
-  std::shared_ptr<const Items> items;  // where there is more than one density
+  std::vector<std::string> names;       // of the coordinates; empty: x[0], x[1], ..
+  std::shared_ptr<const Items> items;   // where there is more than one density
   /// Numbers about the target itself, named: reported in summaries.
   std::vector<std::pair<std::string, double>> facts;
   std::function<void(ExactDraw&, double*)> draw;  // an exact draw, where there is one

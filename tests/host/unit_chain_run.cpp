@@ -71,6 +71,7 @@ class Withheld : public TargetInstance {
   int dim() const override { return inner_.dim(); }
   const Truth& truth() const override { return truth_; }
   Tails tails() const override { return inner_.tails(); }
+  const std::vector<std::string>& names() const override { return inner_.names(); }
   const std::vector<std::string>& quantities() const override { return inner_.quantities(); }
   void quantities_at(const double* x, double* values) const override { inner_.quantities_at(x, values); }
   const std::vector<std::pair<std::string, double>>& facts() const override { return inner_.facts(); }

@@ -242,6 +242,87 @@ TEST(ENGINE_SUITE, NanDensityNeverMovesAChain) {
   }
 }
 
+/// Draws of some chains, from a later iteration on: the columns of those chains among all draws. The overview
+/// holds the x of all of them. Neither changes a moment.
+TEST(ENGINE_SUITE, StoredChainsAndOverviewAreAmongAllDraws) {
+  const Fixture f;
+  for (const auto& named : cases()) {
+    BatchCase c = named.batch;
+    c.iterations = 10;
+    const BatchResult all = run_batch(f.factory(), c);
+    for (Driver driver : {Driver::fused, Driver::staged}) {
+      if (driver == Driver::staged && c.transition == TransitionKind::random_walk) continue;
+      const std::vector<int> stored = {3, 17, 70};
+      const EngineFactory some = [&](EngineSpec spec) {
+        spec.stored_chains = stored;
+        spec.overview = 5;
+        return f.factory()(spec);
+      };
+      Split split;
+      split.driver = driver;
+      auto e = make_engine(some, c, split);
+      LaunchSpec launch = make_launch(c, 0, 10);
+      launch.thin = 2;
+      launch.store_from = 3;  // iterations 3, 5, 7, 9
+      launch.overview_thin = 4;
+      launch.overview_from = 1;  // 1, 5, 9
+      e->advance(launch);
+      const int rows = 3 + kDrawExtraRows, padded = e->padded_chains();
+      const auto of_all = [&](int iteration, int row, int chain) {
+        return all.draws[(std::size_t(iteration) * rows + row) * c.chains + chain];
+      };
+      const auto draws = e->draws(), overview = e->overview();
+      ASSERT_EQ(draws.size(), std::size_t(c.iterations) * rows * 3);
+      for (int k = 0; k < 4; ++k)
+        for (int r = 0; r < rows; ++r)
+          for (int s = 0; s < 3; ++s)
+            ASSERT_EQ(draws[(k * rows + r) * 3 + s], of_all(3 + 2 * k, r, stored[s])) << named.name;
+      for (int k = 0; k < 3; ++k)
+        for (int j = 0; j < 3; ++j)
+          for (int i = 0; i < c.chains; ++i)
+            ASSERT_EQ(overview[(k * 3 + j) * padded + i], of_all(1 + 4 * k, j, i)) << named.name;
+      EXPECT_EQ(e->take_moments(), all.moments) << named.name;
+    }
+  }
+}
+
+/// The energy of a draw is that of its density and of a momentum with as many normal coordinates as the state
+/// has; divergent draws are those that the statistics count.
+TEST(ENGINE_SUITE, EnergiesAndDivergencesOfDraws) {
+  const Fixture f, walled(3, 0.4);
+  for (const auto& named : cases()) {
+    BatchCase c = named.batch;
+    if (c.transition == TransitionKind::random_walk || c.tempering != Tempering::fixed) continue;
+    c.iterations = 200;
+    c.step_size = 0.05;  // so that hardly anything is refused, which would favour low momenta
+    c.trajectory_time = 0.3;
+    const BatchResult r = run_batch(f.factory(), c);
+    const int draw_rows = 3 + kDrawExtraRows;
+    double sum = 0;
+    for (std::uint32_t k = 0; k < c.iterations; ++k)
+      for (int i = 0; i < c.chains; ++i) {
+        const auto of = [&](int row) {
+          return r.draws[(std::size_t(k) * draw_rows + 3 + row) * c.chains + i];
+        };
+        const double kinetic = double(of(draw_energy)) + of(draw_log_density);
+        EXPECT_GT(kinetic, -1e-4) << named.name;
+        sum += kinetic;
+        ASSERT_EQ(of(draw_diverging), 0) << named.name;
+      }
+    // |p|^2 / 2 of n normal coordinates has mean n / 2 and variance n / 2, the last kinetic energy of a
+    // trajectory alike; iterations are independent of one another but for the positions'.
+    const double n = r.rows, draws = double(c.iterations) * c.chains;
+    EXPECT_NEAR(sum / draws, n / 2, 0.1 * n / 2) << named.name;
+    const BatchResult stopped = run_batch(walled.factory(), c);
+    for (int i = 0; i < c.chains; ++i) {
+      double diverging = 0;
+      for (std::uint32_t k = 0; k < c.iterations; ++k)
+        diverging += stopped.draws[(std::size_t(k) * draw_rows + 3 + draw_diverging) * c.chains + i];
+      EXPECT_EQ(diverging, stopped.stats[stat_divergences * c.chains + i]) << named.name;
+    }
+  }
+}
+
 /// Draws with thin: every thin-th of those without, counted from the launch's first iteration.
 TEST(ENGINE_SUITE, ThinnedDrawsAreAmongAllDraws) {
   const Fixture f;

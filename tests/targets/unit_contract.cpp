@@ -38,6 +38,11 @@ TEST_P(TargetContract, DescribesItself) {
   EXPECT_EQ(truth().mean.size(), std::size_t(s().dim()));
   EXPECT_EQ(truth().covariance.size(), std::size_t(s().dim() * s().dim()));
   EXPECT_EQ(s().target->quantities().size(), s().quantities(Point(s().dim(), 0.5)).size());
+  EXPECT_EQ(s().target->names().size(), std::size_t(s().dim()));
+  std::set<std::string> names(s().target->names().begin(), s().target->names().end());
+  names.insert(s().target->quantities().begin(), s().target->quantities().end());
+  names.erase("");
+  EXPECT_EQ(names.size(), s().target->names().size() + s().target->quantities().size());  // all different
   EXPECT_TRUE(truth().quantities.empty() || truth().quantities.size() == s().target->quantities().size());
 }
 

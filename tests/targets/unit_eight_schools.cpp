@@ -72,6 +72,9 @@ TEST(EightSchools, HasRubinsDataByItself) {
   EXPECT_EQ(standard.target->truth().log_z, given.target->truth().log_z);
   EXPECT_EQ(standard.value(Point(10, 0.7)), given.value(Point(10, 0.7)));
   EXPECT_EQ(standard.target->quantities()[0], "tau");
+  EXPECT_EQ(standard.target->names()[0], "mu");
+  EXPECT_EQ(standard.target->names()[1], "log_tau");
+  EXPECT_EQ(standard.target->names()[9], "t[7]");
   EXPECT_EQ(standard.target->quantities()[8], "theta[7]");
 }
 
