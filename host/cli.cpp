@@ -57,11 +57,6 @@ void add_options(CLI::App& command, const std::vector<OptionSpec>& specs) {
   command.set_help_flag("-h,--help", "Show this help.")->group("Help");
 }
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
 /// What CLI11 could not place. `command` is the subcommand, or the program when there is none yet.
 [[noreturn]] void refuse_extra(const CLI::App& command, const std::string& full_name,
                                const std::string& extra) {
@@ -206,7 +201,7 @@ void read_study(const CLI::App& command, CommandLine& line) {
   study.out = reader.get("out", "");
   study.data_dir = reader.get("data_dir", "");
   if (reader.has("replicates"))
-    study.replicates = static_cast<int>(reader.integer("replicates", 1, 1, std::numeric_limits<int>::max()));
+    study.replicates = static_cast<int>(reader.integer("replicates", 1, 1, kMostReplicates));
   study.only = command.get_option("--only")->results();
   study.resume = reader.get("resume", false);
   study.quiet = reader.get("quiet", false);

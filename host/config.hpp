@@ -50,6 +50,9 @@ void load_run_config(const std::filesystem::path& path, RunOptions& run);
 /// Every option as key and value, in the order of run.toml; also where the defaults in the help come from.
 nlohmann::ordered_json run_option_values(const RunOptions& run);
 
+/// Of a study, at most.
+inline constexpr int kMostReplicates = 1'000'000;
+
 /// The text of run.toml: load_run_config on it gives `run` again, but for `resume` (a repeated run starts
 /// afresh) and files that are there, which are named by their absolute paths. Defaults are written out, so
 /// that later versions with other defaults repeat the run too.
