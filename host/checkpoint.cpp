@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <fstream>
+#include <system_error>
 
 #include "host/config.hpp"
 #include "host/files.hpp"
@@ -12,34 +14,92 @@ namespace lockstep {
 
 using nlohmann::json;
 
-Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)
-    : file_(file), reading_(true) {
+namespace {
+
+constexpr std::string_view kMagic = "lockstep checkpoint ";
+constexpr int kFormat = 2;  // raised when a field comes, goes or changes its meaning
+constexpr std::size_t kTrailer = 32;
+
+std::string head_of(const std::string& identity) {
+  return fmt::format("{}{} {}\n", kMagic, kFormat, checksum(identity));
+}
+
+[[noreturn]] void refuse_damaged(const std::filesystem::path& file) {
+  throw UserError(fmt::format(
+      "{} is damaged, or of an older version (its numbers cannot be trusted). Add --force instead of "
+      "--resume to start afresh, or put an undamaged copy there",
+      file.string()));
+}
+
+}  // namespace
+
+std::string Checkpoint::verify(const std::filesystem::path& file, const std::string& identity) {
   if (!std::filesystem::exists(file))
     throw UserError(fmt::format(
         "{} does not exist (a finished run removes its checkpoint, and one that was interrupted in warm-up "
         "has none). Leave out --resume to start afresh.",
         file.string()));
-  data_ = json::from_cbor(read_text(file), true, false);
-  if (!data_.is_object() || !data_.contains("identity")) refuse();
-  if (data_["identity"] != identity)
+  std::string text = read_text(file);
+  const std::string head = head_of(identity);
+  if (text.size() < head.size() + kTrailer || !text.starts_with(kMagic)) refuse_damaged(file);
+  const std::size_t end = text.size() - kTrailer;
+  const std::string_view content(text.data(), end);
+  if (text.substr(end) != fmt::format("{:016x}{}", end, checksum(content))) refuse_damaged(file);
+  if (!text.starts_with(head.substr(0, head.rfind(' ') + 1)))
+    throw UserError(
+        fmt::format("{} was written by another version of lockstep (this one cannot read it). Go on "
+                    "with that version, or add --force instead of --resume to start afresh",
+                    file.string()));
+  if (!text.starts_with(head))
     throw UserError(fmt::format(
         "{} is of a run with other options, data or another version (the two would be mixed). Give "
         "only --out DIR and --resume to go on with that run, or another --out.",
         file.string()));
+  return text;
+}
+
+Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)
+    : file_(file), reading_(true) {
+  const std::string text = verify(file, identity);
+  data_ = json::from_cbor(text.begin() + std::ptrdiff_t(head_of(identity).size()), text.end() - kTrailer,
+                          true, false);
+  if (!data_.is_object()) refuse();
 }
 
 void Checkpoint::write(const std::filesystem::path& file, const std::string& identity) {
-  data_["identity"] = identity;
   write_atomically(file, [&](const std::filesystem::path& temporary) {
-    std::ofstream stream(temporary, std::ios::binary);
+    std::fstream stream(temporary, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+    stream << head_of(identity);
     json::to_cbor(data_, stream);
-    if (!stream.flush()) throw std::runtime_error("cannot write " + file.string());
+    // The sum is of what is read back: a second copy in memory would be as large as the run.
+    std::uint64_t length = 0;
+    Checksum sum;
+    std::vector<char> block(1 << 20);
+    stream.seekg(0);
+    while (stream.read(block.data(), std::streamsize(block.size())), stream.gcount() > 0) {
+      sum.add({block.data(), std::size_t(stream.gcount())});
+      length += std::uint64_t(stream.gcount());
+    }
+    if (stream.eof()) stream.clear();
+    stream.seekp(0, std::ios::end);
+    stream << fmt::format("{:016x}{}", length, sum.text());
+    stream.close();
+    if (!stream)
+      throw std::runtime_error(
+          fmt::format("cannot write '{}': {}", file.string(), std::generic_category().message(errno)));
   });
 }
 
-void Checkpoint::refuse() const {
-  throw UserError(fmt::format(
-      "{} is damaged (it is no checkpoint of this version). Remove it and start afresh.", file_.string()));
+void Checkpoint::refuse() const { refuse_damaged(file_); }
+
+void CheckpointPlan::write(Checkpoint& now) {
+  try {
+    now.write(file, identity);
+    failed = false;
+  } catch (const std::runtime_error& error) {
+    if (!std::exchange(failed, true))
+      fmt::print(stderr, "no checkpoint: {} (the run goes on; an older checkpoint stays)\n", error.what());
+  }
 }
 
 bool CheckpointPlan::due(bool interrupted) {
@@ -49,28 +109,19 @@ bool CheckpointPlan::due(bool interrupted) {
   return true;
 }
 
-CheckpointPlan checkpoint_plan(const RunOptions& run, const TargetInstance& target,
-                               const Settings& effective) {
-  CheckpointPlan plan{run.out / "checkpoint", run_identity(run, target, effective), run.checkpoint,
-                      run.resume};
-  if (!run.resume && std::filesystem::exists(plan.file))
-    throw UserError(fmt::format(
-        "{} holds the checkpoint of an interrupted run (it would be lost). Add --resume to go on with that "
-        "run, remove the file, or give another --out",
-        run.out.string()));
-  if (run.checkpoint > 0) write_atomically(run.out / "run.toml", write_run_toml(run));
-  return plan;
-}
-
-std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
+std::string essential_options(const RunOptions& run) {
   RunOptions essential = run;
   essential.threads = 0;
   essential.device = "auto";
   essential.out.clear();
   essential.checkpoint = 0;
   essential.quiet = essential.json = false;
-  std::string text = fmt::format("{} {}\n{}\n{}", LOCKSTEP_VERSION, kNumbersVersion,
-                                 write_run_toml(essential), effective.dump());
+  return write_run_toml(essential);
+}
+
+std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
+  std::string text = fmt::format("{} {}\n{}\n{}", LOCKSTEP_VERSION, kNumbersVersion, essential_options(run),
+                                 effective.dump());
   std::vector<double> x(target.dim()), gradient(target.dim());
   for (int point = 0; point < 4; ++point) {
     for (int i = 0; i < target.dim(); ++i) x[i] = (point - 1.3) * (1 + 0.37 * ((i * 7 + point) % 5));

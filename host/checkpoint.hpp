@@ -19,13 +19,16 @@ namespace lockstep {
 ///
 ///     template <class Archive> void fields(Archive& archive) { archive("sums", sums_); }
 ///
-/// The file is CBOR; arrays are kept as the bytes of this machine, so that they come back bit for bit.
+/// The file is one line (what it is, and of which run), CBOR, and the length and the checksum of all that;
+/// arrays are kept as the bytes of this machine, so that they come back bit for bit.
 class Checkpoint {
  public:
   Checkpoint() = default;  // to be filled and written
-  /// Reads `file`. Throws UserError when there is none, or when it is damaged or of another run than
-  /// `identity`.
+  /// Reads `file`, as far as verify() has nothing against it.
   Checkpoint(const std::filesystem::path& file, const std::string& identity);
+  /// Throws UserError when there is no such file, or when it is damaged, of another version or of another run
+  /// than `identity`. Returns its text: all but the line and the checksum is CBOR.
+  static std::string verify(const std::filesystem::path& file, const std::string& identity);
   /// Writes, atomically.
   void write(const std::filesystem::path& file, const std::string& identity);
 
@@ -81,36 +84,38 @@ struct CheckpointPlan {
   double seconds = 0;  // between two; 0: only when interrupted
   bool resume = false;
   Clock::time_point last = Clock::now();
+  bool failed = false;  // the last one could not be written
 
   /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again.
   bool due(bool interrupted);
-  /// What `fields(Checkpoint&)` lists, into the file and out of it.
+  /// What `fields(Checkpoint&)` lists, into the file and out of it. A file that cannot be written is said
+  /// once, and costs the run nothing: the one before stays.
   template <class Fields>
-  void save(Fields&& fields) const {
+  void save(Fields&& fields) {
     Checkpoint now;
     fields(now);
-    now.write(file, identity);
+    write(now);
   }
   template <class Fields>
   void load(Fields&& fields) const {
     Checkpoint saved(file, identity);
     fields(saved);
   }
-};
 
-/// The plan of a run with --out. Throws UserError where the folder holds another run's checkpoint. With
-/// --checkpoint the run's options are written beside it, so that --out and --resume are all that is needed to
-/// go on.
-CheckpointPlan checkpoint_plan(const RunOptions& run, const TargetInstance& target,
-                               const Settings& effective);
+ private:
+  void write(Checkpoint& now);
+};
 
 /// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is
 /// then not taken for the present one's.
 inline constexpr int kNumbersVersion = 4;
 
-/// What a run's numbers depend on, as a text that tells runs apart: the versions, the options but for where
-/// it computes and writes, the sampler's settings with the defaults that hold (`effective`), and values of
-/// the density itself (the data behind it may change under the same name).
+/// The options that a run's numbers depend on: all but where it computes and writes.
+std::string essential_options(const RunOptions& run);
+
+/// What a run's numbers depend on, as a text that tells runs apart: the versions, the essential options,
+/// the sampler's settings with the defaults that hold (`effective`), and values of the density itself (the
+/// data behind it may change under the same name).
 std::string run_identity(const RunOptions& run, const TargetInstance& target, const Settings& effective);
 
 }  // namespace lockstep

@@ -109,6 +109,13 @@ std::string word_after(const CLI::App& command, const std::string& positional) {
   return option && option->count() > 0 ? option->results().back() : std::string();
 }
 
+void refuse_both(bool resume, bool force) {
+  if (resume && force)
+    throw UserError(
+        "--resume and --force are both given (one goes on from what is there, the other overwrites "
+        "it). Keep one.");
+}
+
 /// Rules that involve more than one option.
 void check_together(const RunOptions& run) {
   const std::string command = "lockstep " + run.command;
@@ -132,6 +139,7 @@ void check_together(const RunOptions& run) {
         "--thin has no --draws (it thins stored draws; moments take every iteration). Add --draws, or leave "
         "it "
         "out.");
+  refuse_both(run.resume, run.force);
   if (!run.out.empty()) return;
   if (run.draws && run.json)
     throw UserError(
@@ -140,6 +148,7 @@ void check_together(const RunOptions& run) {
   if (run.draws) throw UserError("--draws has no --out (the draws would be lost). Add --out DIR.");
   if (run.resume)
     throw UserError("--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
+  if (run.force) throw UserError("--force has no --out (without it no file is written). Add --out DIR.");
   if (run.checkpoint > 0)
     throw UserError("--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
 }
@@ -204,13 +213,15 @@ void read_study(const CLI::App& command, CommandLine& line) {
     study.replicates = static_cast<int>(reader.integer("replicates", 1, 1, kMostReplicates));
   study.only = command.get_option("--only")->results();
   study.resume = reader.get("resume", false);
+  study.force = reader.get("force", false);
   study.quiet = reader.get("quiet", false);
-  study.threads = static_cast<int>(reader.integer("threads", 0, 0, 65536));
+  study.threads = static_cast<int>(reader.integer("threads", 0, 0, kMostThreads));
   study.device = reader.one_of("device", study.device, {"auto", "cpu", "cuda"});
   reader.finish();
   if (study.file.empty())
     throw UserError(
         "lockstep study has no file (it says what to run). Write lockstep study FILE.toml --out DIR.");
+  refuse_both(study.resume, study.force);
   if (study.out.empty())
     throw UserError("lockstep study has no --out (its tables and pictures go there). Add --out DIR.");
 }

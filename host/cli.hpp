@@ -16,6 +16,7 @@ struct StudyArgs {
   std::optional<int> replicates;   // none: the study's
   std::vector<std::string> only;   // labels; empty: all
   bool resume = false;
+  bool force = false;
   bool quiet = false;
   int threads = 0;              // 0: all
   std::string device = "auto";  // auto | cpu | cuda

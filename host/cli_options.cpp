@@ -18,6 +18,7 @@ const OptionSpec data_dir = {"--data-dir", "DIR", text, what,
 const OptionSpec device = {"--device", "NAME", text, where, "auto (a GPU where there is one), cpu or cuda.",
                            true};
 const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: all)."};
+const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
 }  // namespace
@@ -70,7 +71,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--checkpoint", "SECONDS", number, output,
        evidence ? "Save the state every so often (default: only when interrupted; not ais, bdmc, smc)."
                 : "Save the state every so often (default: only when interrupted)."},
-      {"--resume", "", toggle, output, "Go on from the checkpoint in --out."},
+      {"--resume", "", toggle, output,
+       "Go on with the run in --out: from its checkpoint, or from its start; a finished one is shown."},
+      force,
       {"--json", "", toggle, output, "Print the summary as JSON on standard output, and nothing else there."},
       quiet};
   static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
@@ -88,6 +91,7 @@ std::vector<OptionSpec> study_option_specs() {
           threads,
           {"--out", "DIR", text, output, "Folder for results.csv, table.md, pictures and report.html."},
           {"--resume", "", toggle, output, "Keep the settings that --out already holds and run the rest."},
+          force,
           quiet};
 }
 

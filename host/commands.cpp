@@ -12,6 +12,7 @@
 #include "host/item_config.hpp"
 #include "host/peak.hpp"
 #include "host/run_context.hpp"
+#include "host/run_files.hpp"
 #include "host/sample.hpp"
 #include "host/study.hpp"
 #include "host/suggest.hpp"
@@ -234,11 +235,17 @@ int run_one(const RunOptions& run) {
     else
       fmt::print(stderr, "interrupted before anything was recorded: nothing is kept\n");
     return 130;
+  } catch (const FilesLost& lost) {  // the table says what the files cannot
+    report(run, lost.summary);
+    throw;
   }
   report(run, summary);
   if (stopped) {
+    const bool saved = std::filesystem::exists(run.out / "checkpoint");
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
-               run.out.empty() ? "with --out it could be gone on with" : goes_on);
+               run.out.empty() ? "with --out it could be gone on with"
+               : saved         ? goes_on
+                               : "its state could not be saved");
     return 130;
   }
   return summary["verdict"] == "pass" ? 0 : 3;

@@ -214,7 +214,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   if (reader.has("init")) check_init(run.init, given.name("init"));
   run.init_scale = reader.positive("init_scale", run.init_scale);
   run.device = reader.one_of("device", run.device, {"auto", "cpu", "cuda"});
-  read_int("threads", run.threads, 0, 65536);
+  read_int("threads", run.threads, 0, kMostThreads);
   run.precision = reader.one_of("precision", run.precision, {"single", "mixed", "double"});
   read_path("out", run.out);
   run.draws = reader.get("draws", run.draws);
@@ -222,6 +222,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   read_int("thin", run.thin, 1, any_int);
   run.checkpoint = reader.non_negative("checkpoint", run.checkpoint);
   run.resume = reader.get("resume", run.resume);
+  run.force = reader.get("force", run.force);
   run.paper_settings = reader.get("paper_settings", run.paper_settings);
   run.json = reader.get("json", run.json);
   run.quiet = reader.get("quiet", run.quiet);
@@ -256,6 +257,7 @@ nlohmann::ordered_json run_option_values(const RunOptions& run) {
           {"thin", run.thin},
           {"checkpoint", run.checkpoint},
           {"resume", run.resume},
+          {"force", run.force},
           {"json", run.json},
           {"quiet", run.quiet},
           {"target_settings", run.target_settings},
@@ -268,6 +270,7 @@ std::string write_run_toml(const RunOptions& run) {
   values["data_dir"] = absolute_if_there(run.data_dir);
   if (!is_init_word(run.init)) values["init"] = absolute_if_there(run.init);
   values.erase("resume");
+  values.erase("force");
   values.erase(run.gradients > 0 ? "iterations" : "gradients");
   if (run.unbounded) values.erase("gradients");
   if (run.unbounded || !(run.se > 0)) values.erase("se");

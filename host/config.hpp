@@ -53,9 +53,9 @@ nlohmann::ordered_json run_option_values(const RunOptions& run);
 /// Of a study, at most.
 inline constexpr int kMostReplicates = 1'000'000;
 
-/// The text of run.toml: load_run_config on it gives `run` again, but for `resume` (a repeated run starts
-/// afresh) and files that are there, which are named by their absolute paths. Defaults are written out, so
-/// that later versions with other defaults repeat the run too.
+/// The text of run.toml: load_run_config on it gives `run` again, but for `resume` and `force` (a repeated
+/// run starts afresh, in another folder) and files that are there, which are named by their absolute paths.
+/// Defaults are written out, so that later versions with other defaults repeat the run too.
 std::string write_run_toml(const RunOptions& run);
 
 /// Reads a study file (docs: README, "Studies"). Top-level chains, warmup, iterations, gradients and

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <netcdf.h>
 
+#include <cerrno>
 #include <numeric>
 #include <stdexcept>
+#include <system_error>
 
 #include "host/files.hpp"
 
@@ -21,7 +23,12 @@ nc_type type_of(std::int64_t) { return NC_INT64; }
 nc_type type_of(std::uint8_t) { return NC_BYTE; }
 
 void check(int status) {
-  if (status != NC_NOERR) throw std::runtime_error(nc_strerror(status));
+  const int error = errno;
+  if (status == NC_NOERR) return;
+  // netCDF says "HDF error" for a full disk.
+  const bool system = error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO;
+  throw std::runtime_error(std::string(nc_strerror(status)) +
+                           (system ? ": " + std::generic_category().message(error) : ""));
 }
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
@@ -132,6 +139,7 @@ void write_draws(const std::filesystem::path& path, const DrawsFile& file) {
   }
   write_atomically(path, [&](const std::filesystem::path& temporary) {
     int nc = -1;
+    errno = 0;
     try {
       check(nc_create(temporary.c_str(), NC_NETCDF4 | NC_CLOBBER, &nc));
       check(nc_set_fill(nc, NC_NOFILL,

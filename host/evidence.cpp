@@ -15,6 +15,7 @@
 #include "host/parallel_tempering.hpp"
 #include "host/processes.hpp"
 #include "host/run_context.hpp"
+#include "host/run_files.hpp"
 #include "host/sample.hpp"
 #include "host/summary.hpp"
 #include "host/target_input.hpp"
@@ -144,11 +145,11 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
         "method pe stores no draws under evidence (they are those of the sampler). Use lockstep sample "
         "--sampler "
         "pe --draws");
-  if (!c.runs_on() && (run.resume || run.checkpoint > 0))
-    throw UserError(
-        fmt::format("{} goes with methods whose chains run on and on ({} is one pass). Leave it out, or use "
-                    "--method auto",
-                    run.resume ? "--resume" : "--checkpoint", c.method));
+  if (!c.runs_on() && run.checkpoint > 0)
+    throw UserError(fmt::format(
+        "--checkpoint goes with methods whose chains run on and on ({} is one pass). Leave it out, or "
+        "use --method auto",
+        c.method));
   if (on_path) check_base(*target, c);
   if (!on_path) run.chains = c.chains;
   if (c.method == "bdmc" && !target->can_draw())
@@ -176,10 +177,9 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
   if (c.method == "pt" || c.method == "ti") memory.host += 3 * 8 * kMostLadderSamples;
   check_memory(memory, true);
-  if (!run.out.empty()) {
-    ensure_writable_folder(run.out);
-    c.checkpoint = checkpoint_plan(run, *target, c.effective);
-  }
+  const RunFiles files = open_run(run, *target, c.effective);
+  if (files.finished) return *files.finished;
+  c.checkpoint = files.checkpoint;
   say_device(run, context);
   check_memory(memory, run.quiet);
 
@@ -247,19 +247,16 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   diagnostics.update(f.diagnostics);
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));
-  if (!run.out.empty()) {
-    if (run.draws)
-      write_weighted_draws(run.out / "draws.nc", f.draws, c.groups, context.key,
-                           {{"inference_library_version", LOCKSTEP_VERSION},
-                            {"target", run.target},
-                            {"method", c.method},
-                            {"seed", std::to_string(run.seed)}});
-    else
-      std::filesystem::remove(run.out / "draws.nc");  // of an earlier run: the folder is this one's
-    write_atomically(run.out / "run.toml", write_run_toml(run));
-    write_summary(run.out / "summary.json", s);
-    if (!f.interrupted) std::filesystem::remove(run.out / "checkpoint");
-  }
+  std::vector<RunFiles::Other> others;
+  if (run.draws)
+    others.push_back({"draws.nc", [&](const std::filesystem::path& file) {
+                        write_weighted_draws(file, f.draws, c.groups, context.key,
+                                             {{"inference_library_version", LOCKSTEP_VERSION},
+                                              {"target", run.target},
+                                              {"method", c.method},
+                                              {"seed", std::to_string(run.seed)}});
+                      }});
+  files.finish(s, f.interrupted, others);
   return s;
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <system_error>
 
 #include "host/errors.hpp"
@@ -110,6 +112,29 @@ void ensure_writable_folder(const fs::path& folder) {
                     "Name another folder or change its permissions",
                     folder.string(), reason(failure)));
   }
+}
+
+void remove_temporaries(const fs::path& folder) {
+  static const std::regex ours(R"(\..+\.\d+-\d+\.tmp)");  // as temporary_beside makes them
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
+  for (const fs::path& file : found) fs::remove(file, ignored);
+}
+
+void Checksum::add(std::string_view bytes) {
+  const auto* first = reinterpret_cast<const Bytef*>(bytes.data());
+  crc_ = crc32_z(crc_, first, bytes.size());
+  adler_ = adler32_z(adler_, first, bytes.size());
+}
+
+std::string Checksum::text() const { return fmt::format("{:08x}{:08x}", crc_, adler_); }
+
+std::string checksum(std::string_view text) {
+  Checksum sum;
+  sum.add(text);
+  return sum.text();
 }
 
 void write_atomically(const fs::path& target, const std::function<void(const fs::path&)>& write) {

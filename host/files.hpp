@@ -14,6 +14,26 @@ namespace lockstep {
 /// "permission denied". Throws UserError when the folder cannot be created or written.
 void ensure_writable_folder(const std::filesystem::path& folder);
 
+/// Removes the temporary files that write_atomically leaves in `folder` when its process is killed. Call it
+/// where no other process can be writing there.
+void remove_temporaries(const std::filesystem::path& folder);
+
+/// CRC-32 and Adler-32 over the same bytes (zlib's), by which a file tells that it is damaged: the first sees
+/// any error within 32 bits and any one to three flipped bits, and a change that is none of these passes both
+/// by chance, once in 2^64.
+class Checksum {
+ public:
+  void add(std::string_view bytes);
+  /// 16 hexadecimal digits.
+  std::string text() const;
+
+ private:
+  unsigned long crc_ = 0, adler_ = 1;
+};
+
+/// That of a whole text.
+std::string checksum(std::string_view text);
+
 /// Lets `write` fill a temporary file in the folder of `target`, flushes it to disk and renames it to
 /// `target`: a reader sees the old file or the whole new one, never a part, even after a crash or a full
 /// disk. Whatever `write` throws is passed on after the temporary file was removed. Throws std::runtime_error

@@ -201,11 +201,13 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     memory.device +=
         double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * double(items.values.size());
   check_memory(memory, true);
-  CheckpointPlan plan;
-  if (processes.first() && !run.out.empty()) {
-    ensure_writable_folder(run.out);
-    plan = checkpoint_plan(run, target, c.effective);
+  RunFiles files;  // of the first process
+  if (processes.first()) files = open_run(run, target, c.effective);
+  if (processes.any(files.finished.has_value())) {
+    if (processes.first()) return *files.finished;
+    throw FirstSpeaks();
   }
+  CheckpointPlan plan = files.checkpoint;
   say_device(own, context);
   check_memory(memory, own.quiet);
   const auto print = progress_printer(own.quiet, run.target);
@@ -240,11 +242,17 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     std::iota(which.begin(), which.end(), std::uint32_t(part.first));
     ItemTable found;
     context.progress = [&](const std::string&, double share) {
+      if (terminated() && processes.size() == 1) throw Interrupted();
       print(fmt::format("images {} to {} of {}{}", done + 1, part.round_end, items.count,
                         interrupted() ? ", the last ones (again: stop at once)" : ""),
             share);
     };
-    if (!which.empty()) run_items(context, c, pilot, which, found);
+    try {
+      if (!which.empty()) run_items(context, c, pilot, which, found);
+    } catch (const Interrupted&) {
+      if (done == 0) throw;
+      found = {};  // what earlier rounds have found is saved
+    }
     for (const auto& numbers : processes.gather(found.numbers())) table.append(numbers);
     done = int(processes.of_first(table.done()));
     seconds += seconds_since(clock);
@@ -254,7 +262,7 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   }
   if (!processes.first()) throw FirstSpeaks();
   context.threads = int(std::accumulate(threads.begin(), threads.end(), 0.0));
-  return report_items(run, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
+  return report_items(run, files, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
 }
 
 }  // namespace lockstep

@@ -104,9 +104,9 @@ std::string npy_bytes(const std::vector<int>& shape, const std::string& type, co
   return out + values;
 }
 
-Json report_items(const RunOptions& run, const RunContext& context, const ItemConfig& c,
-                  const ItemPilot& pilot, const ItemTable& t, double sampling_seconds, double wall_seconds,
-                  bool interrupted) {
+Json report_items(const RunOptions& run, const RunFiles& files, const RunContext& context,
+                  const ItemConfig& c, const ItemPilot& pilot, const ItemTable& t, double sampling_seconds,
+                  double wall_seconds, bool interrupted) {
   const TargetInstance& target = *context.target;
   const Items& items = *target.items();
   const LogZ z = mean_over_items(t.log_z), lower = mean_over_items(t.lower), upper = mean_over_items(t.upper),
@@ -209,16 +209,15 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   }
   s["diagnostics"] = d;
   s = finish_summary(std::move(s));
+  using std::filesystem::path;
+  files.finish(
+      s, interrupted,
+      {{"items.csv", [&](const path& file) { write_atomically(file, csv(t)); }},
+       {"images.npy", [&](const path& file) { write_atomically(file, images_npy(items, t.done())); }}});
   if (run.out.empty()) return s;
-  write_atomically(run.out / "items.csv", csv(t));
-  write_atomically(run.out / "images.npy", images_npy(items, t.done()));
   for (const char* older : {"items.png", "items.svg"}) std::filesystem::remove(run.out / older);
-  write_atomically(run.out / "run.toml", write_run_toml(run));
-  write_summary(run.out / "summary.json", s);
-  if (!interrupted) {
-    std::filesystem::remove(run.out / "checkpoint");
-    if (can_plot("plot_items.py", run.quiet)) run_plot("plot_items.py", {run.out.string()}, run.quiet);
-  }
+  if (!interrupted && can_plot("plot_items.py", run.quiet))
+    run_plot("plot_items.py", {run.out.string()}, run.quiet);
   return s;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/item_evidence.hpp"
+#include "host/run_files.hpp"
 
 namespace lockstep {
 
 /// The summary of a run over items and, with --out, its files: summary.json, run.toml, items.csv (one line
 /// for each), images.npy and the pictures that bench/plot/plot_items.py makes of the two.
-nlohmann::ordered_json report_items(const RunOptions& run, const RunContext& context,
+nlohmann::ordered_json report_items(const RunOptions& run, const RunFiles& files, const RunContext& context,
                                     const ItemConfig& config, const ItemPilot& pilot, const ItemTable& table,
                                     double sampling_seconds, double wall_seconds, bool interrupted);
 

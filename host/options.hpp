@@ -9,6 +9,9 @@
 
 namespace lockstep {
 
+/// More threads than any machine gains from.
+inline constexpr int kMostThreads = 1024;
+
 /// Settings of a target or a sampler: a flat JSON object, KEY -> number, string, boolean or array.
 using Settings = nlohmann::json;
 
@@ -39,6 +42,7 @@ struct RunOptions {
   int thin = 1;
   double checkpoint = 0;  // seconds between checkpoints; 0: none
   bool resume = false;
+  bool force = false;  // overwrite what an earlier run has left in `out`
   bool paper_settings = false;
   bool json = false;
   bool quiet = false;

@@ -9,8 +9,12 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <latch>
 #include <memory>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "host/errors.hpp"
 #include "host/memory.hpp"
@@ -23,6 +27,23 @@
 
 namespace lockstep {
 namespace {
+
+/// OpenMP ends the program where the system has no room for its threads: whether it has is asked before.
+void check_threads(int threads) {
+  if (threads <= hardware_threads()) return;
+  std::latch started(1);
+  std::vector<std::jthread> all;  // end when the latch opens
+  try {
+    for (int i = 0; i < threads; ++i) all.emplace_back([&] { started.wait(); });
+  } catch (const std::system_error& error) {
+    started.count_down();
+    throw UserError(fmt::format(
+        "--threads is {}, and the system starts {} at most ({}). Give fewer, such as the {} of this "
+        "machine",
+        threads, all.size(), error.code().message(), hardware_threads()));
+  }
+  started.count_down();
+}
 
 std::string shown_time(double s) {
   if (s < 100) return fmt::format("{:.0f} s", s);
@@ -39,6 +60,7 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
                 : run.precision == "double" ? Precision::full
                                             : Precision::mixed;
   c.threads = run.threads > 0 ? run.threads : hardware_threads();
+  check_threads(c.threads);
 #ifdef LOCKSTEP_CUDA
   if (run.device != "cpu") c.cuda = cuda_available();
   if (run.device == "cuda" && !c.cuda)

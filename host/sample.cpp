@@ -12,6 +12,7 @@
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
 #include "host/run_context.hpp"
+#include "host/run_files.hpp"
 #include "host/starts.hpp"
 #include "host/summary.hpp"
 #include "host/target_input.hpp"
@@ -155,6 +156,7 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
 
 std::function<void(const std::string&, double)> interruptible(
     std::function<void(const std::string&, double)> show) {
+  interrupted();  // from here on somebody asks
   return [show = std::move(show)](const std::string& stage, double share) {
     if (stage != "sampling" && interrupted()) throw Interrupted();
     show(stage, share);
@@ -182,10 +184,9 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   model.dense_base |= config.base_covariance == "full";
   const MemoryPlan memory = planned_memory(context, model, size);
   check_memory(memory, true);
-  if (!run.out.empty()) {
-    ensure_writable_folder(run.out);
-    options.checkpoint = checkpoint_plan(run, *target, config.effective);
-  }
+  const RunFiles files = open_run(run, *target, config.effective);
+  if (files.finished) return *files.finished;
+  options.checkpoint = files.checkpoint;
   say_device(run, context);
   check_memory(memory, run.quiet);
 
@@ -223,15 +224,12 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   s["diagnostics"] = diagnostics(e, r, config, run, d);
   s = finish_summary(std::move(s));
 
-  if (!run.out.empty()) {
-    if (run.draws)
-      write_draws_file(run.out / "draws.nc", r, run, d, config.model.pseudo_samples);
-    else
-      std::filesystem::remove(run.out / "draws.nc");  // of an earlier run: the folder is this one's
-    write_atomically(run.out / "run.toml", write_run_toml(run));
-    write_summary(run.out / "summary.json", s);
-    if (!r.interrupted) std::filesystem::remove(run.out / "checkpoint");
-  }
+  std::vector<RunFiles::Other> others;
+  if (run.draws)
+    others.push_back({"draws.nc", [&](const std::filesystem::path& file) {
+                        write_draws_file(file, r, run, d, config.model.pseudo_samples);
+                      }});
+  files.finish(s, r.interrupted, others);
   return s;
 }
 

@@ -14,6 +14,7 @@
 #include "host/interrupt.hpp"
 #include "host/item_evidence.hpp"
 #include "host/run_context.hpp"
+#include "host/run_files.hpp"
 #include "host/sample.hpp"
 #include "host/starts.hpp"
 #include "host/study_files.hpp"
@@ -275,22 +276,28 @@ bool run_study(const StudyArgs& command) {
     fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
-  ensure_writable_folder(command.out);
+  const FolderLock lock(command.out);
+  remove_temporaries(command.out / "parts");
+  if (!command.resume && !command.force) refuse_results(command.out);
   if (!command.resume && command.only.empty()) clear_parts(command.out);
 
-  bool stopped = false;
+  bool stopped = false, computed = false;
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
     const StudySetting& s = study.settings[k];
     if (!command.only.empty() &&
         std::find(command.only.begin(), command.only.end(), s.label) == command.only.end())
       continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
+    computed = true;
     const auto part = s.run.command == "evidence"
                           ? run_evidence_setting(s, prepared[k], study.replicates, command)
                           : run_setting(s, prepared[k], study.replicates, command);
     if (part) write_part(command.out, int(k), *part);
     stopped = !part;
   }
+  if (!computed && !command.quiet)
+    fmt::print(stderr, "{} holds every setting, finished: only tables and pictures are made again\n",
+               command.out.string());
   const StudyResults results = assemble_results(command.out, fingerprints);
   write_study_table(command.out / "table.md", study, results.rows, results.verdicts);
   if (!stopped) {

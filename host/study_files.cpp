@@ -127,6 +127,22 @@ std::vector<ResultRow> parse_results(const fs::path& file, std::string_view text
   return rows;
 }
 
+/// The end of a part's text.
+std::string last_line(std::string_view text) { return fmt::format("# checksum {}\n", checksum(text)); }
+
+/// All DIR/parts/<number>.csv.
+std::vector<fs::path> part_files(const fs::path& folder) {
+  std::error_code missing;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder / "parts", missing)) {
+    const std::string stem = entry.path().stem().string();
+    const bool is_number = !stem.empty() && std::all_of(stem.begin(), stem.end(),
+                                                        [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (is_number && entry.path().extension() == ".csv") found.push_back(entry.path());
+  }
+  return found;
+}
+
 fs::path part_file(const fs::path& folder, int index) {
   return folder / "parts" / fmt::format("{}.csv", index);
 }
@@ -183,13 +199,21 @@ void write_part(const fs::path& folder, int index, const StudyPart& part) {
                                        {"gradients_per_s", part.timing.gradients_per_s},
                                        {"verdict", part.verdict}};
   fs::create_directories(folder / "parts");
-  write_atomically(part_file(folder, index), "# " + head.dump() + "\n" + results_text(part.rows));
+  const std::string text = "# " + head.dump() + "\n" + results_text(part.rows);
+  write_atomically(part_file(folder, index), text + last_line(text));
 }
 
 std::optional<StudyPart> read_part(const fs::path& folder, int index, const std::string& fingerprint) {
   const fs::path file = part_file(folder, index);
   if (!fs::exists(file)) return std::nullopt;
-  const std::string text = read_text(file);
+  std::string text = read_text(file);
+  const std::size_t size = text.size() - std::min(text.size(), last_line("").size());
+  if (text.substr(size) != last_line(std::string_view(text).substr(0, size)))
+    throw UserError(
+        fmt::format("{} is damaged, or of an older version (its numbers cannot be trusted). Delete it and "
+                    "run again with --resume",
+                    file.string()));
+  text.resize(size);
   const std::size_t end = std::min(text.find('\n'), text.size() - 1);
   StudyPart part;
   try {
@@ -212,16 +236,10 @@ std::optional<StudyPart> read_part(const fs::path& folder, int index, const std:
   return part;
 }
 
+bool has_parts(const fs::path& folder) { return !part_files(folder).empty(); }
+
 void clear_parts(const fs::path& folder) {
-  std::error_code missing;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder / "parts", missing)) {
-    const std::string stem = entry.path().stem().string();
-    const bool is_number = !stem.empty() && std::all_of(stem.begin(), stem.end(),
-                                                        [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (is_number && entry.path().extension() == ".csv") found.push_back(entry.path());
-  }
-  for (const fs::path& file : found) fs::remove(file);
+  for (const fs::path& file : part_files(folder)) fs::remove(file);
 }
 
 StudyResults assemble_results(const fs::path& folder, const std::vector<std::string>& fingerprints) {

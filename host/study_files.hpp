@@ -43,7 +43,8 @@ struct StudyPart {
 };
 
 /// Writes the part of setting number `index` to DIR/parts/<index>.csv, atomically: one comment line with the
-/// fingerprint, timing and verdict as JSON, then the rows as in results.csv.
+/// fingerprint, timing and verdict as JSON, then the rows as in results.csv, then one comment line with the
+/// checksum of all that.
 void write_part(const std::filesystem::path& folder, int index, const StudyPart& part);
 
 /// The part of setting number `index`, or nothing when there is none or when its fingerprint is another one
@@ -51,6 +52,9 @@ void write_part(const std::filesystem::path& folder, int index, const StudyPart&
 /// damaged.
 std::optional<StudyPart> read_part(const std::filesystem::path& folder, int index,
                                    const std::string& fingerprint);
+
+/// Whether DIR/parts/<number>.csv is there, for any number.
+bool has_parts(const std::filesystem::path& folder);
 
 /// Removes DIR/parts/<number>.csv, for a study that starts afresh; other files stay.
 void clear_parts(const std::filesystem::path& folder);

@@ -208,7 +208,7 @@ peers() {
 # The largest runs that are promised: 1000 replicates of Table 1, a million chains, 1000 images.
 sizes() {
   step "table1 x 1000" sizes.log ./lockstep study bench/studies/table1.toml --replicates 1000 --device cuda \
-    --out "$results/table1"
+    --out "$results/table1" --force
   step "a million chains" sizes.log ./lockstep sample --target gaussian --sampler hmc --chains 1000000 \
     --warmup 200 --iterations 200 --device cuda
   with_data "1000 images" data/decoder step "1000 images" sizes.log ./lockstep evidence --target decoder \

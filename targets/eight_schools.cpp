@@ -13,6 +13,10 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int kMaxSchools = 10000;
+// Of the lattice: with the most schools its steps are 0.0035 wide, and data of any use leave log tau some 100
+// of them.
+constexpr int kMaxPoints = 100000;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// p(y, log tau), and everything else given tau. With v_j = sigma_j^2 + tau^2: y_j ~ N(mu, v_j), so that mu
 /// is Gaussian given (tau, y); t_j given mu as well is N(tau (y_j - mu) / v_j, sigma_j^2 / v_j),
@@ -44,18 +48,22 @@ struct SchoolsMarginal {
 
 /// The trapezoid rule over log tau. Poles (v_j = 0) lie pi / 2 off the real axis, and J schools tell log tau
 /// to sd 1 / sqrt(2 J) at best: steps well below both leave an error far below rounding.
+/// No mass where log p has no finite mode (its squares overflow), and log Z NaN where the lattice does not
+/// end.
 LatticeDraws<1> integrate(const SchoolsMarginal& schools, Truth& truth) {
   const auto count = schools.y.size();
   const Eigen::Index dim = count + EightSchools::kEffect;
   const double h = std::min(0.2, 0.5 / std::sqrt(2 * double(count)));
   const auto mode =
       find_mode<1>([&](const Scale& x) { return schools.given(x[0]).log_p; }, Scale(std::log(5.0)));
+  LatticeDraws<1> draws{Scale(h), 0.5};
+  if (!std::isfinite(mode.value)) return draws;
   double mass = 0, tau_sum = 0;
   VectorXd first = VectorXd::Zero(dim), theta = VectorXd::Zero(count);
   MatrixXd second = MatrixXd::Zero(dim, dim > Truth::kFullDim ? 1 : dim);
-  LatticeDraws<1> draws{Scale(h), 0.5};
   int start = 0;
   walk(start, mode.value - 37, [&](int k) {
+    if (draws.size() >= kMaxPoints) return kNaN;
     const double log_tau = mode.x[0] + h * k, tau = std::exp(log_tau);
     const auto g = schools.given(log_tau);
     const double weight = std::exp(g.log_p - mode.value);
@@ -77,7 +85,11 @@ LatticeDraws<1> integrate(const SchoolsMarginal& schools, Truth& truth) {
     }
     return g.log_p + std::max(0.0, log_tau);
   });
-  truth.log_z = mode.value + std::log(mass * h);
+  truth.log_z = draws.size() < kMaxPoints ? mode.value + std::log(mass * h) : kNaN;
+  if (!std::isfinite(truth.log_z)) {
+    truth.log_z = kNaN;
+    return draws;
+  }
   first /= mass;
   second /= mass;
   truth.mean.assign(first.begin(), first.end());
@@ -123,7 +135,12 @@ Built<EightSchools> EightSchoolsTarget::build(TargetInput& in) {
   Built<EightSchools> built(count + EightSchools::kEffect);
   const SchoolsMarginal schools{Eigen::Map<const ArrayXd>(y.data(), count),
                                 Eigen::Map<const ArrayXd>(sigma.data(), count)};
+  built.truth.quantities.assign(std::size_t(count) + 1, kNaN);
   const auto draws = std::make_shared<const LatticeDraws<1>>(integrate(schools, built.truth));
+  if (draws->size() == 0)
+    in.fail(
+        "the density of these y and sigma is zero in double precision (their squares are beyond 1e308, or "
+        "the squares of sigma vanish). Rescale both");
   built.density.dim = count + EightSchools::kEffect;
   built.density.constant = -(count + 0.5) * std::log(2 * kPi) - std::log(EightSchools::kSdMu) -
                            schools.sigma.log().sum() + LogHalfCauchy<double>::kConstant;
@@ -136,6 +153,7 @@ Built<EightSchools> EightSchoolsTarget::build(TargetInput& in) {
     built.quantities.push_back("theta[" + std::to_string(j) + "]");
     built.names.push_back("t[" + std::to_string(j) + "]");
   }
+  if (std::isnan(built.truth.log_z)) return built;
   built.draw = [schools, draws](ExactDraw& random, double* x) {
     const double log_tau = draws->draw(random, [&](const Scale& s) { return schools.given(s[0]).log_p; })[0];
     const auto g = schools.given(log_tau);

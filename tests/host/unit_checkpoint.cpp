@@ -2,8 +2,10 @@
 // A run that was stopped and gone on with is the run that was never stopped.
 #include "host/checkpoint.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "host/files.hpp"
 #include "host/target_input.hpp"
 #include "tests/support/run_program.hpp"
 
@@ -78,9 +80,46 @@ TEST_F(CheckpointFile, RefusesWhatItIsNot) {
   out.write(folder_ / "checkpoint", "this run");
   EXPECT_NE(complaint("this run").find("is damaged"), std::string::npos);  // no "state"
   EXPECT_NE(complaint("that run").find("other options"), std::string::npos);
-  const std::string text = contents(folder_ / "checkpoint");
-  std::ofstream(folder_ / "checkpoint") << text.substr(0, text.size() / 2);
-  EXPECT_NE(complaint("this run").find("is damaged"), std::string::npos);
+}
+
+TEST_F(CheckpointFile, IsRefusedWithAnyDamage) {
+  State state{true, -7, {1.1f, -0.0f, NAN}, {{}, {0.1, INFINITY}}, {{3}, {4}}};
+  Checkpoint out;
+  out("state", state);
+  out.write(folder_ / "checkpoint", "this run");
+  ASSERT_EQ(complaint("this run"), "none");
+  const std::string whole = contents(folder_ / "checkpoint");
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(folder_ / "checkpoint", std::ios::binary) << text;
+    return complaint("this run").find("is damaged") != std::string::npos;
+  };
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string text = whole;
+    text[bit / 8] = char(text[bit / 8] ^ (1 << bit % 8));
+    EXPECT_TRUE(refused(text)) << bit;
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    EXPECT_TRUE(refused(whole.substr(0, at))) << at;
+    EXPECT_TRUE(refused(whole.substr(0, at) + whole.substr(at / 2))) << at;
+  }
+  EXPECT_TRUE(refused(whole + "\n"));
+  // What programs before the checksum have written: CBOR alone.
+  EXPECT_TRUE(refused("\xA1\x68identity\x68this run"));
+}
+
+TEST_F(CheckpointFile, OfAnotherFormatSaysSo) {
+  State state;
+  Checkpoint out;
+  out("state", state);
+  out.write(folder_ / "checkpoint", "this run");
+  std::string text = contents(folder_ / "checkpoint");
+  text.resize(text.size() - 32);
+  const std::string now = "lockstep checkpoint 2 ";
+  ASSERT_EQ(text.substr(0, now.size()), now);
+  text[now.size() - 2] = '3';
+  std::ofstream(folder_ / "checkpoint", std::ios::binary)
+      << text << fmt::format("{:016x}{}", text.size(), checksum(text));
+  EXPECT_NE(complaint("this run").find("another version of lockstep"), std::string::npos);
 }
 
 TEST(RunIdentity, ComprisesTheDefaultsThatHold) {
@@ -179,9 +218,10 @@ TEST_F(Resume, MixesNoTwoRuns) {
   refused({"--resume", "--set", "target.scenario=b"}, "other options");
   refuses({"sample", "--resume"}, "never/run.toml");
   EXPECT_EQ(run(with(args, {"--out", "run", "--resume"})).status, 0) << "the same options are welcome";
-  const ProgramResult again = run({"sample", "--out", "run", "--resume"});
-  EXPECT_EQ(again.status, 2);
-  EXPECT_NE(again.err.find("a finished run removes its checkpoint"), std::string::npos) << again.err;
+  const ProgramResult other = run(with(args, {"--out", "run", "--resume", "--seed", "2"}));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("run/summary.json is of a run with other options"), std::string::npos)
+      << other.err;
 }
 
 }  // namespace

@@ -172,6 +172,8 @@ TEST(CommandLineTest, Study) {
           "--replicates is 0 (it must be a whole number from 1");
   refuses({"study", "a.toml", "--out", "o", "--device", "tpu"},
           "--device is \"tpu\" (it must be one of auto, cpu, cuda)");
+  refuses({"study", "a.toml", "--out", "o", "--threads", "60000"}, "a whole number from 0 to 1024");
+  refuses({"study", "a.toml", "--out", "o", "--resume", "--force"}, "--resume and --force are both given");
   refuses({"study", "a.toml", "--out", "o", "--threads", "-1"},
           "--threads is -1 (it must be a whole number from 0");
   refuses({"study", "a.toml", "b.toml", "--out", "o"}, "'b.toml' is one word too many for lockstep study");

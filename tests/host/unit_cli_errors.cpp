@@ -75,7 +75,8 @@ TEST(CommandLineTest, RefusesBadValues) {
   refuses(sample({"--init-scale", "0"}), "--init-scale is 0 (it must be greater than 0)");
   refuses(sample({"--device", "gpu"}),
           "--device is \"gpu\" (it must be one of auto, cpu, cuda). Did you mean cpu?");
-  refuses(sample({"--threads", "-1"}), "--threads is -1 (it must be a whole number from 0 to 65536)");
+  refuses(sample({"--threads", "-1"}), "--threads is -1 (it must be a whole number from 0 to 1024)");
+  refuses(sample({"--threads", "60000"}), "--threads is 60000 (it must be a whole number from 0 to 1024)");
   refuses(sample({"--precision", "float"}),
           "--precision is \"float\" (it must be one of single, mixed, double). Choose");
   refuses(sample({"--thin", "0"}), "--thin is 0 (it must be a whole number from 1");

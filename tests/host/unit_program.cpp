@@ -61,6 +61,20 @@ TEST_F(Programs, MemoryPlansAreTrueToATenth) {
   }
 }
 
+TEST_F(Programs, TooManyThreadsForTheSystemAreRefused) {
+  // Stacks for a thousand threads do not fit in the address space.
+  const ProgramResult result =
+      Program(folder_,
+              {"bash", "-c", "ulimit -v 4000000; exec \"$@\"", "bash",
+               (std::filesystem::path(LOCKSTEP_BINARY_DIR) / "lockstep").string(), "sample", "--target",
+               "gaussian", "--sampler", "hmc", "--threads", "1000", "--device", "cpu"},
+              "/usr/bin/env")
+          .wait();
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err.find("lockstep: --threads is 1000, and the system starts"), 0u) << result.err;
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+}
+
 TEST_F(Programs, ExamplesOfSamplePassTheirGates) {
   for (const Args& help : {Args{"--help"}, Args{"sample", "--help"}}) {
     std::istringstream lines(run(help).out);

@@ -135,6 +135,12 @@ TEST_F(StudyFiles, DamagedPartsAreRefused) {
     write_atomically(folder_ / "parts" / "0.csv", text);
     EXPECT_THROW(read_part(folder_, 0, "f"), UserError) << text;
   }
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string text = whole;
+    text[bit / 8] = char(text[bit / 8] ^ (1 << bit % 8));
+    write_atomically(folder_ / "parts" / "0.csv", text);
+    EXPECT_THROW(read_part(folder_, 0, "f"), UserError) << bit;
+  }
 }
 
 TEST_F(StudyFiles, AssemblyFollowsTheOrderOfTheSettingsAndSkipsStrangers) {

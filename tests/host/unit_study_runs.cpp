@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "host/files.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep {
@@ -136,7 +137,14 @@ TEST_F(StudyRuns, SameBytesForAnyNumberOfThreads) {
   EXPECT_GT(one.size(), 1000u);
   EXPECT_EQ(results("two", {"--threads", "2"}), one);
   EXPECT_EQ(results("seven", {"--threads", "7"}), one);
-  EXPECT_EQ(results("one"), one) << "a second run replaces the first";
+  const ProgramResult again = study("one");
+  EXPECT_EQ(again.status, 2);
+  EXPECT_NE(again.err.find("one holds the results of an earlier run"), std::string::npos) << again.err;
+  EXPECT_EQ(results("one", {"--force"}), one);
+  const ProgramResult finished = run({"study", "study.toml", "--out", "one", "--threads", "1", "--resume"});
+  EXPECT_EQ(finished.status, 0);
+  EXPECT_NE(finished.err.find("holds every setting, finished"), std::string::npos) << finished.err;
+  EXPECT_EQ(contents(folder_ / "one/results.csv"), one);
 }
 
 TEST_F(StudyRuns, PutTogetherFromSingleSettings) {
@@ -144,7 +152,7 @@ TEST_F(StudyRuns, PutTogetherFromSingleSettings) {
   const std::string whole = results("whole");
   for (const char* label : {"b, \"HMC\"", "a PE N=2", "b PE N=3"}) {
     EXPECT_NE(contents(folder_ / "parts/results.csv"), whole);
-    results("parts", {"--only", label});
+    results("parts", {"--only", label, "--resume"});
   }
   EXPECT_EQ(contents(folder_ / "parts/results.csv"), whole);
   results("pair", {"--only", "b PE N=3", "--only", "b, \"HMC\""});
@@ -207,7 +215,9 @@ TEST_F(StudyRuns, AChangedDefaultIsRunAgain) {
   std::string text = contents(part);
   const std::string now = R"(\"target_acceptance\":0.75)";
   ASSERT_NE(text.find(now), std::string::npos) << text;
-  put("out/parts/0.csv", text.replace(text.find(now), now.size(), R"(\"target_acceptance\":0.7)"));
+  text.replace(text.find(now), now.size(), R"(\"target_acceptance\":0.7)");
+  text.resize(text.rfind("# checksum "));
+  put("out/parts/0.csv", text + "# checksum " + checksum(text) + "\n");
   EXPECT_EQ(results("out", {"--resume"}), whole);
   EXPECT_NE(contents(part).find(now), std::string::npos);
 }
@@ -254,7 +264,7 @@ TEST_F(StudyRuns, DrawsAndPictureWhereAskedFor) {
   EXPECT_FALSE(fs::exists(folder_ / "plain/draws"));
   if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
   unsetenv("LOCKSTEP_PLOT_DIR");
-  results("plain");
+  results("plain", {"--resume"});
   EXPECT_TRUE(fs::exists(folder_ / "plain/small.png")) << "without [plot], errors";
   put("study.toml", study_text("150", "[plot]\npanels = [\"rmse\", \"scatter\"]\nlabels = [\"b PE N=3\"]\n"));
   results("out");

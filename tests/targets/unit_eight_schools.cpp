@@ -47,6 +47,23 @@ double by_school(const MemoryInput& in, const Point& x, Point& g) {
   return value;
 }
 
+/// Whatever the numbers, the truth is found, unknown or refused, and soon.
+TEST(EightSchools, ExtremeDataHaveAnEnd) {
+  for (double y : {0.0, 1e-300, 1e10, 1e77, 1e150, 1e154, 1e300})
+    for (double sigma : {1e-320, 1e-300, 1e-150, 1e-10, 1e10, 1e150, 1e300})
+      for (double other : {0.0, y}) {
+        try {
+          const Built<EightSchools> built = [&] {
+            MemoryInput in = schools({y, other}, {sigma, sigma});
+            return EightSchoolsTarget::build(in);
+          }();
+          EXPECT_EQ(bool(built.draw), std::isfinite(built.truth.log_z)) << y << " " << sigma;
+        } catch (const UserError& error) {
+          EXPECT_THAT(error.what(), HasSubstr("Rescale"));
+        }
+      }
+}
+
 TEST(EightSchools, EqualsTheModelSchoolBySchool) {
   for (const MemoryInput& in : {eight_schools(), schools({3}, {2}), schools({1, -40, 900}, {0.5, 10, 30})}) {
     const SubjectOf<EightSchoolsTarget> s(in);
@@ -186,6 +203,10 @@ TEST(EightSchoolsInput, EveryMistakeIsNamed) {
               HasSubstr("entry 8 of sigma is not positive"));
   EXPECT_THAT(complaint("sigma", {{1, 2, 3, 4, 5, 6, -7, 1}, {8}}), HasSubstr("entry 7 of sigma"));
   EXPECT_THAT(complaint("y", {{1, 2, 3, 4}, {2, 2}}), HasSubstr("y is no plain list"));
+  // A density that is zero everywhere once had a lattice without an end.
+  for (double huge : {1e308, -1e308, 1e200})
+    EXPECT_THAT(complaint("y", {{huge, 2, 3, 4, 5, 6, 7, 8}, {8}}), HasSubstr("zero in double precision"));
+  EXPECT_THAT(complaint("sigma", {{1e300, 2, 3, 4, 5, 6, 7, 8}, {8}}), HasSubstr("Rescale"));
   EXPECT_THAT(complaint("y", {{}, {0}}), HasSubstr("y is no plain list"));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(complaint("y", {{1, nan}, {2}}), HasSubstr("entry 2 of y is no finite number"));
