@@ -130,10 +130,11 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
   f.warmup_gradients.assign(num_units, 0.0);
   f.trajectory_time.assign(num_units, config.trajectory_time > 0 ? config.trajectory_time : 1.0);
 
+  const std::vector<Eigen::VectorXd> known = read_starts(options.init, d);
   ScoutResult found;
   const bool bridge = config.instrument == Instrument::bridge;
   if (bridge || options.init == "scout") {
-    found = scout(context, units, config.scout_particles, options.init_scale);
+    found = scout(context, units, config.scout_particles, options.init_scale, known);
     f.scout_gradients = found.gradients;
     f.scout_log_z = found.log_z;
     f.scout_log_z_se = found.log_z_se;
@@ -177,9 +178,11 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.
   int group = !options.superchains ? 1 : options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
+  // Each known point is to be some superchain's.
+  if (!known.empty()) group = std::clamp(options.chains / int(known.size()), 1, group);
   while (options.chains % group != 0) --group;
   for (int c = 0; c < per; ++c) superchain[c] = c / group;
-  const auto x = starts(context, *engine, config.model, options, units, found, superchain);
+  const auto x = starts(context, *engine, config.model, options, units, found, known, superchain);
   set_frozen(*engine, config, f);
   engine->set_position(x);
   if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, f, x);

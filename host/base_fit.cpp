@@ -11,6 +11,7 @@
 #include "host/errors.hpp"
 #include "host/estimates.hpp"
 #include "host/log_sums.hpp"
+#include "host/starts.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -50,8 +51,9 @@ GaussianBase proposed(const RunContext& context, const EvidenceConfig& c) {
   return base;
 }
 
-GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, double init_scale) {
-  const ScoutResult found = scout(context, {0}, c.scout_particles, init_scale);
+GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+  const ScoutResult found = scout(context, {0}, c.scout_particles, run.init_scale,
+                                  read_starts(run.init, context.target->dim()));
   const int d = found.dim, n = found.particles;
   const Eigen::Map<const Matrix> x(found.position.data(), d, n);
   const Vector mean = x.rowwise().mean();
@@ -147,20 +149,38 @@ RunContext with_own_numbers(const RunContext& context, const std::string& what) 
   return own;
 }
 
-void check_base(const TargetInstance& target, const EvidenceConfig& c) {
-  if (c.base == "mean-field" && !target.has_base_guess())
+/// The base that `auto` stands for.
+std::string base_name(const TargetInstance& target, const EvidenceConfig& c) {
+  if (c.base != "auto") return c.base;
+  return target.has_base_guess() ? "mean-field" : "scout";
+}
+
+void check_base(const TargetInstance& target, const EvidenceConfig& c, const RunOptions& run) {
+  const std::string base = base_name(target, c);
+  if (base == "mean-field" && !target.has_base_guess())
     throw UserError("sampler.base is mean-field (this target proposes none). Use auto, scout or mixture");
+  const RunOptions standard;
+  const bool word = run.init.rfind("uniform:", 0) == 0;
+  if (run.init != standard.init && base != "warmup" && (base != "scout" || word))
+    throw UserError(fmt::format(
+        "--init {} has no effect on base {} (method {} begins there). Give --set sampler.base={}, or leave it out",
+        run.init, base, c.method, word ? "warmup" : "scout"));
+  if (run.init_scale != standard.init_scale && (base == "mean-field" || base == "gaussian"))
+    throw UserError(fmt::format(
+        "--init-scale has no effect on base {} (method {} begins there). Give --set sampler.base=scout, or "
+        "leave it out",
+        base, c.method));
 }
 
 GaussianBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  check_base(*context.target, c);
-  const bool proposes = context.target->has_base_guess();
-  if (c.base == "gaussian") return given(c);
-  if (c.base == "mean-field" || (c.base == "auto" && proposes)) return proposed(context, c);
+  check_base(*context.target, c, run);
+  const std::string base = base_name(*context.target, c);
+  if (base == "gaussian") return given(c);
+  if (base == "mean-field") return proposed(context, c);
   const RunContext own = with_own_numbers(context, "base");
-  if (c.base == "warmup") return warmed_up(own, c, run);
-  if (c.base == "advi" || c.base == "mixture") return variational(own, c, run.init_scale);
-  return scouted(context, c, run.init_scale);
+  if (base == "warmup") return warmed_up(own, c, run);
+  if (base == "advi" || base == "mixture") return variational(own, c, run.init_scale);
+  return scouted(context, c, run);
 }
 
 std::vector<double> pooled_weights(const Pilot& pilot) {

@@ -10,8 +10,9 @@ namespace lockstep {
 /// ADVI do. UserError where the target does not lend itself to it.
 GaussianBase fit_base(const RunContext& context, const EvidenceConfig& config, const RunOptions& run);
 
-/// UserError where the target does not lend itself to the base that is asked for.
-void check_base(const TargetInstance& target, const EvidenceConfig& config);
+/// UserError where the target does not lend itself to the base that is asked for, or where starts are given
+/// that this base does not use.
+void check_base(const TargetInstance& target, const EvidenceConfig& config, const RunOptions& run);
 
 /// The same run with random numbers of its own for `what`, apart from those of the chains that record.
 RunContext with_own_numbers(const RunContext& context, const std::string& what);

@@ -9,6 +9,7 @@
 #include "host/estimates.hpp"
 #include "host/interrupt.hpp"
 #include "host/recording.hpp"
+#include "host/starts.hpp"
 #include "kernels/transitions.hpp"
 
 namespace lockstep {
@@ -55,6 +56,7 @@ bool reached(const UnitMoments& moments, double se) {
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult result;
+  result.known_starts = int(read_starts(options.init, context.target->dim()).size());
   CheckpointPlan plan = options.checkpoint;
   std::vector<double> positions, state;
   std::vector<int> superchain;

@@ -103,6 +103,7 @@ struct ChainRunResult {
   std::vector<double> warmup_step_size;  // [draw]
   double warmup_seconds = 0, sampling_seconds = 0;
   bool interrupted = false;
+  int known_starts = 0;  // points that the user gave for chains to start at
 };
 
 /// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step. A run that was

@@ -12,14 +12,18 @@ namespace {
 constexpr int kChainsForSpread = 32;
 
 struct RowEstimate {
-  double mean, se;
+  double mean, se, df;  // df: independent blocks less one
+};
+
+struct SumVariance {
+  double value, blocks;  // of so many independent blocks, it seems
 };
 
 /// Variance of the sum of residuals that stand in order, batch by batch, in each chain: Geyer's initial
 /// positive monotone sequence on the batches, pooled over chains, so that batches shorter than the
 /// autocorrelation do not make an error look small. residual: [chain][batch], their sum over everything is
 /// zero.
-double sum_variance(const std::vector<double>& residual, int chains, int batches) {
+SumVariance sum_variance(const std::vector<double>& residual, int chains, int batches) {
   const auto gamma = [&](int lag) {  // mean over the pairs there are
     double s = 0;
     for (int c = 0; c < chains; ++c)
@@ -38,7 +42,7 @@ double sum_variance(const std::vector<double>& residual, int chains, int batches
   const double n = double(chains) * batches;
   // The mean was estimated too: as from the number of independent blocks that there seem to be.
   const double blocks = std::max(2.0, n * first / std::max(total, first));
-  return n * total * blocks / (blocks - 1);
+  return {n * total * blocks / (blocks - 1), blocks};
 }
 
 /// Mean of one row over all blocks, and its standard error from the blocks' scatter (ratio estimator: the
@@ -63,10 +67,10 @@ RowEstimate row_estimate(const UnitMoments& m, int row) {
     sum[k] -= mean * count[k];
     square += sum[k] * sum[k];
   }
-  if (blocks < 2) return {mean, NAN};
-  const double variance =
-      by_chain ? square * blocks / (blocks - 1.0) : sum_variance(sum, m.chains, m.batches);
-  return {mean, std::sqrt(variance) / n};
+  if (blocks < 2) return {mean, NAN, NAN};
+  const SumVariance variance = by_chain ? SumVariance{square * blocks / (blocks - 1.0), double(blocks)}
+                                        : sum_variance(sum, m.chains, m.batches);
+  return {mean, std::sqrt(variance.value) / n, std::max(1.0, std::floor(variance.blocks - 1))};
 }
 
 double nested_rhat_of(const UnitMoments& m, int i) {
@@ -110,7 +114,13 @@ Estimates estimate(const UnitMoments& m) {
       se.push_back(r.se);
     }
   };
-  fill(l.mean(), l.dim, e.mean, e.mean_se);
+  for (int i = 0; i < l.dim; ++i) {
+    const RowEstimate r = row_estimate(m, l.mean() + i);
+    e.mean.push_back(r.mean);
+    e.mean_se.push_back(r.se);
+    e.mean_df.push_back(r.df);
+  }
+  e.mean_unscaled_se = e.mean_se;
   fill(l.second(), l.dim, e.second, e.second_se);
   fill(l.quantity(), l.quantities, e.quantity, e.quantity_se);
   if (l.covariance) {

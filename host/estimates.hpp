@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/chain_run.hpp"
+#include "host/weighted_moments.hpp"
 
 namespace lockstep {
 
-/// Weighted moments of one unit with Monte Carlo standard errors.
-struct Estimates {
-  std::vector<double> mean, mean_se, second, second_se,
-      covariance;  // covariance [d][d], empty if not accumulated
-  std::vector<double> quantity, quantity_se;
-  double weight_ess = 0, beta_mean = 0;
+/// Weighted moments of one unit with Monte Carlo standard errors, and what tells whether to trust them.
+struct Estimates : WeightedMoments {
+  double beta_mean = 0;
   double rhat_max = 0;
   bool nested = false;  // which R-hat
   double ess_min = 0;   // smallest variance / se^2 over the means
   double acceptance = 0, divergence_rate = 0, switches = 0, gradients = 0;
-  double variance(int i) const { return second[i] - mean[i] * mean[i]; }
 };
 
 /// E f = sum over iterations of sum_i w_i f(x_i), over the number of iterations. Standard errors: with 32

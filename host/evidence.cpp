@@ -11,12 +11,15 @@
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
 #include "host/files.hpp"
+#include "host/gates.hpp"
 #include "host/item_evidence.hpp"
+#include "host/known_modes.hpp"
 #include "host/parallel_tempering.hpp"
 #include "host/processes.hpp"
 #include "host/run_context.hpp"
 #include "host/run_files.hpp"
 #include "host/sample.hpp"
+#include "host/starts.hpp"
 #include "host/summary.hpp"
 #include "host/target_input.hpp"
 
@@ -25,14 +28,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Standard deviation of the target over that of the draws which its base is made of: too much. Right runs of
-// ten targets have 1.2 at most, runs off by half a nat and more 1.4 and more.
-constexpr double kNarrow = 1.4;
-
 /// Base, pilot and method, with all that they spent and what the report says of them.
 Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                   bool covariance) {
   GaussianBase base = fit_base(context, c, run);
+  const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   PilotOptions p;
   p.groups = c.groups;
   p.particles = c.particles;
@@ -84,16 +84,29 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     f.iterations = double(pilot.ladder.size());
     f.seconds = seconds_since(clock);
   }
+  const LogZ by_pilot = (pilot.log_z_of_groups() + base.taken_out()).value();
+  if (c.method != "smc" && contradicts(f.log_z, by_pilot)) {
+    f.failed.push_back("pilot");
+    f.warnings.push_back(fmt::format("log Z is {:.3g} by the pilot's particles: run longer, or from another base",
+                                     by_pilot.estimate));
+  }
+  const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.sd());
+  if (!missing.empty()) {
+    const Eigen::VectorXd& x = known[missing[0]].x;
+    f.failed.push_back("starts");
+    f.warnings.push_back(fmt::format(
+        "{} of the {} modes that --init leads to hold over 1 % by Laplace's approximation and were not visited; "
+        "the first at x[0] = {:.4g}",
+        missing.size(), known.size(), x[0]));
+  }
   if (!base.warning.empty()) f.warnings.push_back(base.warning);
   if (base.partial) f.failed.push_back("base");
   // Chains that come from too narrow a base agree with one another long before they know the target's tails.
   // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
   const bool of_draws = c.base == "scout" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
-  const std::vector<double> sd = base.sd();
-  double widest = 0;
-  for (std::size_t i = 0; i < f.moments.mean.size() && of_draws; ++i)
-    widest = std::max(widest, c.base_inflation / sd[i] *
-                                  std::sqrt(f.moments.second[i] - f.moments.mean[i] * f.moments.mean[i]));
+  std::vector<double> sd = base.sd();
+  for (double& v : sd) v /= c.base_inflation;
+  const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
   if (widest > kNarrow) {
     f.failed.push_back("base");
     f.warnings.push_back(
@@ -110,14 +123,15 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   }
   d["barrier"] = pilot.barrier;
   d["pilot_particles"] = p.particles;
+  d["pilot_log_z"] = {{"estimate", by_pilot.estimate}, {"se", by_pilot.se}};
   d["schedule"] = pilot.ladder;
   d.update(f.diagnostics);
   f.diagnostics = d;
   return f;
 }
 
-Json log_z_json(const Found& f) {
-  Json z = {{"estimate", f.log_z.estimate}, {"se", f.log_z.se}};
+Json with_bounds(const Found& f) {
+  Json z = log_z_json(f.log_z);
   z["lower"] = f.lower.estimate;
   z["upper"] = f.upper.estimate;
   z["gap"] = f.upper.estimate - f.lower.estimate;
@@ -150,7 +164,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
         "--checkpoint goes with methods whose chains run on and on ({} is one pass). Leave it out, or "
         "use --method auto",
         c.method));
-  if (on_path) check_base(*target, c);
+  if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
   if (c.method == "bdmc" && !target->can_draw())
     throw UserError(
@@ -215,9 +229,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     }
 
   Json s = summary_head(run, *target, context, "evidence");
-  s["verdict"] = f.failed.empty() ? "pass" : "fail";
+  s["verdict"] = verdict_of(f.failed);
   s["failed_gates"] = f.failed;
-  s["warnings"] = f.warnings;
   s["sampler"] = {{"name", c.method}, {"settings", c.effective}};
   s["chains"] = f.chains;
   s["iterations"] = std::int64_t(f.iterations);
@@ -226,16 +239,9 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
                {"wall_s", seconds_since(start)},
                {"sampling_s", f.seconds},
                {"gradients_per_s", f.gradients / f.seconds}};
-  s["estimates"] = {{"mean", f.moments.mean},
-                    {"mean_se", f.moments.mean_se},
-                    {"second_moment", f.moments.second},
-                    {"second_moment_se", f.moments.second_se}};
-  if (covariance) s["estimates"]["covariance"] = matrix_json(f.moments.covariance, d);
-  for (std::size_t q = 0; q < f.moments.quantity.size(); ++q) {
-    s["estimates"]["quantities"][target->quantities()[q]] = f.moments.quantity[q];
-    s["estimates"]["quantities_se"][target->quantities()[q]] = f.moments.quantity_se[q];
-  }
-  s["log_z"] = log_z_json(f);
+  s["estimates"] = estimates_json(f.moments, *target, f.warnings);
+  s["warnings"] = f.warnings;
+  s["log_z"] = with_bounds(f);
   for (double z : f.copies)
     if (std::isfinite(z)) s["items"].push_back({{"log_z", {{"estimate", z}}}});
   s["truth"] = truth_json(*target);

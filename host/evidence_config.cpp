@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/recording.hpp"
 #include "host/settings.hpp"
@@ -96,7 +97,8 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
         "beta, beta_min and beta_max");
   if (run.chains == 0) run.chains = 64;
   const double iteration = 10.0 * c.pseudo_extended.model.pseudo_samples * run.chains;
-  run.warmup = std::clamp<std::int64_t>(std::int64_t(0.2 * planned / iteration), 100, 1000);
+  if (run.warmup == RunOptions().warmup)
+    run.warmup = std::clamp<std::int64_t>(std::int64_t(0.2 * planned / iteration), 100, 1000);
   c.chains = c.seeds = c.particles = run.chains;
   c.effective = c.pseudo_extended.effective;
   return c;
@@ -111,6 +113,18 @@ int default_steps(const std::string& method, double barrier) {
 }
 
 }  // namespace
+
+void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, const std::string& what) {
+  static const nlohmann::ordered_json standard = run_option_values(RunOptions());
+  const nlohmann::ordered_json given = run_option_values(run);
+  for (const std::string& key : keys) {
+    std::string flag = "--" + key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (given[key] != standard[key])
+      throw UserError(fmt::format("{} has no effect on {} (the run would not be what was asked for). Leave it out",
+                                  flag, what));
+  }
+}
 
 const std::vector<SamplerInfo>& method_registry() {
   const std::string schedules =
@@ -220,6 +234,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
   if (c.method == "pe")
     return pseudo_extended_config(std::move(c), run, dim, tails, planned, scout_particles);
+  refuse_unused(run, {"warmup", "paper_settings"}, "method " + c.method);
 
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";

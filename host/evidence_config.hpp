@@ -41,6 +41,9 @@ struct EvidenceConfig {
   bool runs_on() const { return method != "ais" && method != "bdmc" && method != "smc"; }
 };
 
+/// UserError where one of these options (keys of RunOptions) is other than its default: `what` does not use it.
+void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, const std::string& what);
+
 /// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails);
 

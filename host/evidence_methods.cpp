@@ -12,6 +12,7 @@
 #include "host/base_fit.hpp"
 #include "host/chain_run.hpp"
 #include "host/estimates.hpp"
+#include "host/gates.hpp"
 #include "host/parallel_tempering.hpp"
 #include "host/sample.hpp"
 
@@ -21,6 +22,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kRounding = 1e-6;    // of single precision, where nothing else errs
+constexpr double kLadderTrips = 5;  // round trips a chain of parallel tempering, whose copies are few
+constexpr double kApart = 5;  // joint standard errors between annealing forward and back, whose tails are heavy
+constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;  // of Delta: each costs the square of the levels, several times
 
 Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
@@ -44,12 +48,13 @@ PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOpti
           .se = run.se,
           .least = 0.8 * std::min(c.gradients, 1e7),
           .covariance = covariance,
-          .draws = run.draws,
+          .draws = run.draws || run.init != RunOptions().init,  // the gate `starts` looks at them
           .checkpoint = c.checkpoint};
 }
 
-/// What chains that must travel between beta = 0 and 1 report alike.
-void report_chains(Found& f, const PathRunResult& r, double travellers) {
+/// What chains that must travel between beta = 0 and 1 report alike; `least_trips`: round trips of each, below
+/// which they are too short for what they estimate.
+void report_chains(Found& f, const PathRunResult& r, double least_trips) {
   f.draws = r.draws;
   f.moments = r.moments;
   f.acceptance = r.acceptance;
@@ -58,11 +63,11 @@ void report_chains(Found& f, const PathRunResult& r, double travellers) {
   f.iterations = double(r.iterations);
   f.seconds = r.seconds;
   f.interrupted = r.interrupted;
-  const double each = r.gradients / f.chains, trips = r.round_trips / travellers;
+  const double each = r.gradients / f.chains, trips = r.round_trips / f.chains;
   f.diagnostics["gradients_per_chain"] = each;
   f.diagnostics["discarded"] = r.discarded;
   f.diagnostics["round_trips"] = r.round_trips;
-  if (!(trips >= 1)) {
+  if (!(trips >= least_trips)) {
     f.failed.push_back("round_trips");
     f.warnings.push_back(
         fmt::format("chains are short: {:.0f} gradients and {:.2g} round trips each", each, trips));
@@ -82,7 +87,7 @@ AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int g
   return o;
 }
 
-LogZ shifted(const GaussianBase& base, const LogZ& z) { return {z.estimate + base.taken_out(), z.se}; }
+LogZ shifted(const GaussianBase& base, const LogZ& z) { return z.shifted(base.taken_out()); }
 
 /// The reverse runs that belong to `forward`, the bounds from both, and Bennett's ratio between them.
 LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
@@ -94,7 +99,8 @@ LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
   f.seconds += back.seconds;
   f.lower = shifted(base, b.lower);
   f.upper = shifted(base, b.upper);
-  const LogZ bennett = shifted(base, {b.bennett.estimate, std::max(b.bennett.se, b.bennett_bootstrap_se)});
+  const double se = std::max(b.bennett.se, b.bennett_bootstrap_se);
+  const LogZ bennett = shifted(base, {b.bennett.estimate, se, se, double(o.runs - 1)});
   f.diagnostics["bennett"] = as_json(bennett);
   f.diagnostics["forward"] = as_json(shifted(base, b.forward));
   f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
@@ -103,7 +109,8 @@ LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
     f.failed.push_back("bounds_cross");
   const double apart =
       std::abs(b.forward.estimate - b.reverse.estimate) / std::hypot(b.forward.se, b.reverse.se);
-  if (!(apart <= 5))
+  f.diagnostics["forward_reverse_z"] = apart;
+  if (!(apart <= kApart))
     f.warnings.push_back(fmt::format(
         "annealing forward and back are {:.0f} standard errors apart: look at the bounds, or anneal longer",
         apart));
@@ -152,7 +159,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
   // to settle, and the stepping stones do not mind.
   f.log_z = c.method == "ct-gibbs" || c.method == "ct-joint" ? r.stepping : r.ends;
-  report_chains(f, r, c.chains);
+  report_chains(f, r, 1);
   f.diagnostics["integrated"] = as_json(r.ends);
   f.diagnostics["stepping_stones"] = as_json(r.stepping);
   f.diagnostics["drift"] = as_json(r.drift);
@@ -185,13 +192,15 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   const Jackknife bridge = bridge_stepping_stones(s, zeta), forward = forward_stepping_stones(s, zeta),
                   backward = backward_stepping_stones(s, zeta);
   const auto integration = thermodynamic_integration(s, zeta);
-  const LogZ integrated = {integration.log_z.estimate,
-                           std::hypot(integration.log_z.value().se, integration.discretisation)};
+  const LogZ of_groups = integration.log_z.value();
+  const auto with_discretisation = [&](double se) { return std::hypot(se, integration.discretisation); };
+  const LogZ integrated = {of_groups.estimate, with_discretisation(of_groups.se),
+                           with_discretisation(of_groups.unscaled_se), of_groups.df};
   const bool integrates = c.method == "ti";
   Found f;
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
-  report_chains(f, r, f.chains);
+  report_chains(f, r, kLadderTrips);
   for (int k = 0; k < s.copies; ++k) {
     const LadderSamples one = s.copy(k);
     f.copies.push_back(integrates ? thermodynamic_integration(one, zeta).log_z.estimate
@@ -221,9 +230,7 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
 Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceConfig& c,
                  const TargetInstance& target, bool covariance) {
   Found f;
-  BlockLogSums sums(c.groups, 1);
-  for (int g = 0; g < c.groups; ++g) sums.add(g, 0, pilot.group_log_z[g]);
-  f.log_z = (sums.combine({1}) + (base.taken_out() - std::log(double(c.groups)))).value();
+  f.log_z = (pilot.log_z_of_groups() + base.taken_out()).value();
   const auto weight = pooled_weights(pilot);
   f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
   f.acceptance = pilot.acceptance;
@@ -232,6 +239,20 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
   std::vector<double> log_weight;
   for (double w : weight) log_weight.push_back(std::log(w));
   f.draws.add(pilot.last, log_weight);
+  // Few particles that count, or many copies of few, or a group or two that hold most of Z: what the others
+  // missed, all may have missed.
+  const int ancestors = *std::min_element(pilot.group_ancestors.begin(), pilot.group_ancestors.end());
+  const double particles = *std::min_element(pilot.group_ess.begin(), pilot.group_ess.end());
+  double square = 0;
+  LogSum total;
+  for (double z : pilot.group_log_z) total.add(z);
+  for (double z : pilot.group_log_z) square += std::exp(2 * (z - total.log()));
+  f.diagnostics["least_ancestors"] = ancestors;
+  f.diagnostics["least_particles"] = particles;
+  f.diagnostics["effective_groups"] = 1 / square;
+  if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
+  if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
+  if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");
   return f;
 }
 
@@ -260,6 +281,7 @@ Found anneal_once(const RunContext& context, const GaussianBase& base, const Pil
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
   if (!both) return f;
   f.log_z = add_reverse(f, context, base, o, forward);
+  if (!(f.diagnostics["forward_reverse_z"] <= kApart)) f.failed.push_back("estimators_disagree");
   return f;
 }
 
@@ -313,8 +335,7 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, co
   const Estimates e = estimate(r.units[0]);
   Found f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
-  f.moments = {e.mean,       e.mean_se,  e.second,      e.second_se,
-               e.covariance, e.quantity, e.quantity_se, e.weight_ess};
+  f.moments = e;
   f.acceptance = e.acceptance;
   f.divergences = r.units[0].stats[stat_divergences];
   f.gradients = e.gradients;
@@ -326,7 +347,7 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, co
   f.num_leapfrog =
       int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
   f.interrupted = r.interrupted;
-  f.failed = failed_gates(e, context.target->dim());
+  f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.diagnostics["gradients_per_chain"] = e.gradients / f.chains;
   f.diagnostics[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
   f.diagnostics["base_log_zeta"] = r.frozen.log_zeta[0];

@@ -8,6 +8,7 @@
 
 #include "host/config.hpp"
 #include "host/files.hpp"
+#include "host/gates.hpp"
 #include "host/plot_scripts.hpp"
 #include "host/run_context.hpp"
 #include "host/summary.hpp"
@@ -156,7 +157,7 @@ Json report_items(const RunOptions& run, const RunFiles& files, const RunContext
     warnings.push_back(fmt::format("{:.0f} divergent transitions: a smaller step size", t.divergences));
 
   Json s = summary_head(run, target, context, "evidence");
-  s["verdict"] = failed.empty() ? "pass" : "fail";
+  s["verdict"] = verdict_of(failed);
   s["failed_gates"] = failed;
   s["warnings"] = warnings;
   s["target"]["items"] = items.count;

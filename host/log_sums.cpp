@@ -4,6 +4,38 @@
 #include <cassert>
 
 namespace lockstep {
+namespace {
+
+/// P(|t| <= x) of Student's distribution with a whole number of degrees of freedom.
+double student_within(double df, double x) {
+  if (!(df <= 1e4)) return std::erf(x / std::sqrt(2.0));
+  const bool odd = std::fmod(df, 2) == 1;
+  const double angle = std::atan2(x, std::sqrt(df)), c = std::cos(angle);
+  // Odd: (2 / pi) (angle + sin sum_k c^(2k+1) (2k)!! / (2k+1)!!); even: sin sum_k c^(2k) (2k-1)!! / (2k)!!.
+  double term = odd ? c : 1, sum = 0;
+  for (double k = odd ? 1 : 0; k < df - 1; k += 2) {
+    sum += term;
+    term *= c * c * (k + 1) / (k + 2);
+  }
+  return odd ? 2 / M_PI * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+}
+
+}  // namespace
+
+double student_quantile(double df, double level) {
+  double low = 0, high = 1;
+  while (student_within(df, high) < level) high *= 2;
+  for (int k = 0; k < 60; ++k) {
+    const double middle = 0.5 * (low + high);
+    (student_within(df, middle) < level ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+std::array<double, 2> LogZ::interval(double level) const {
+  const double half = student_quantile(df, level) * (std::isnan(unscaled_se) ? se : unscaled_se);
+  return {estimate - half, estimate + half};
+}
 
 double Jackknife::se() const {
   const double blocks = double(left_out.size());
@@ -16,7 +48,7 @@ double Jackknife::se() const {
 
 LogZ Jackknife::value() const {
   const double blocks = double(left_out.size());
-  return {estimate, se() * (blocks > 3 ? std::sqrt((blocks - 1) / (blocks - 3)) : 1)};
+  return {estimate, se() * (blocks > 3 ? std::sqrt((blocks - 1) / (blocks - 3)) : 1), se(), blocks - 1};
 }
 Jackknife operator+(Jackknife a, const Jackknife& b) {
   assert(a.left_out.size() == b.left_out.size());

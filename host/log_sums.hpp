@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -8,7 +9,20 @@ namespace lockstep {
 /// Log of a normalising constant, or a difference of two, and its standard error.
 struct LogZ {
   double estimate, se;
+  /// What intervals are made of: the error as it was estimated, from `df` + 1 independent blocks. NaN: `se`
+  /// itself, of so many that it is normal.
+  double unscaled_se = NAN, df = NAN;
+
+  /// The central interval that covers with probability `level`: estimate +- t unscaled_se, t the quantile of
+  /// Student's distribution with `df` degrees of freedom.
+  std::array<double, 2> interval(double level) const;
+  LogZ shifted(double by) const { return {estimate + by, se, unscaled_se, df}; }
 };
+
+/// The t above which Student's distribution with `df` degrees of freedom (a whole number; NaN, or above 1e4:
+/// normal) has half of 1 - level: the quantile of a two-sided interval. Source: Abramowitz & Stegun (1964),
+/// 26.7.3 and 26.7.4.
+double student_quantile(double df, double level);
 
 /// A sum of exponentials, kept with its largest exponent apart. A term exp(-infinity) counts as 0; a NaN
 /// stays.

@@ -10,6 +10,7 @@
 #include "host/diagnostics.hpp"
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
+#include "host/gates.hpp"
 #include "host/interrupt.hpp"
 #include "host/run_context.hpp"
 #include "host/run_files.hpp"
@@ -124,19 +125,12 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfi
   d["weight_ess"] = e.weight_ess;
   d["beta_mean"] = e.beta_mean;
   d["mode_switches"] = e.switches;
+  if (!r.frozen.scout_log_z.empty())
+    d["scout_log_z"] = {{"estimate", r.frozen.scout_log_z[0]}, {"se", r.frozen.scout_log_z_se[0]}};
   return d;
 }
 
 }  // namespace
-
-std::vector<std::string> failed_gates(const Estimates& e, int dim) {
-  std::vector<std::string> failed;
-  if (!(e.rhat_max <= 1.05)) failed.push_back(e.nested ? "nested_rhat" : "rhat");
-  if (!(e.acceptance >= 0.2 && e.acceptance <= 0.99)) failed.push_back("acceptance");
-  if (!(e.divergence_rate < 0.01)) failed.push_back("divergences");
-  if (!(e.weight_ess >= 10.0 * dim)) failed.push_back("weight_ess");
-  return failed;
-}
 
 ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units) {
   ChainRunOptions o;
@@ -193,13 +187,13 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;
   const Estimates e = estimate(r.units[0]);
-  const auto failed = failed_gates(e, d);
+  const auto failed = failed_gates(e, r, 0, config);
   const double wall = seconds_since(start);
 
   Json s = summary_head(run, *target, context, "sample");
-  s["verdict"] = failed.empty() ? "pass" : "fail";
+  s["verdict"] = verdict_of(failed);
   s["failed_gates"] = failed;
-  s["warnings"] = warnings_of(e, r, run, target->truth());
+  auto warnings = warnings_of(e, r, run, target->truth());
   s["sampler"] = {{"name", config.name}, {"settings", config.effective}};
   s["chains"] = run.chains;
   s["warmup"] = run.warmup;
@@ -210,17 +204,10 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
                {"wall_s", wall},
                {"sampling_s", r.sampling_seconds},
                {"gradients_per_s", e.gradients / r.sampling_seconds}};
-  s["estimates"] = {{"mean", e.mean},
-                    {"mean_se", e.mean_se},
-                    {"second_moment", e.second},
-                    {"second_moment_se", e.second_se}};
-  if (!e.covariance.empty()) s["estimates"]["covariance"] = matrix_json(e.covariance, d);
-  for (std::size_t q = 0; q < e.quantity.size(); ++q) {
-    s["estimates"]["quantities"][target->quantities()[q]] = e.quantity[q];
-    s["estimates"]["quantities_se"][target->quantities()[q]] = e.quantity_se[q];
-  }
+  s["estimates"] = estimates_json(e, *target, warnings);
+  s["warnings"] = warnings;
   s["truth"] = truth_json(*target);
-  if (!r.log_z.empty()) s["log_z"] = {{"estimate", r.log_z[0].estimate}, {"se", r.log_z[0].se}};
+  if (!r.log_z.empty()) s["log_z"] = log_z_json(r.log_z[0]);
   s["diagnostics"] = diagnostics(e, r, config, run, d);
   s = finish_summary(std::move(s));
 

@@ -5,10 +5,6 @@
 
 namespace lockstep {
 
-/// Verdict of a run's gates: R-hat <= 1.05, acceptance in [.2, .99], divergences under 1 %, weight ESS of at
-/// least 10 per reported mean. Empty: all pass.
-std::vector<std::string> failed_gates(const Estimates& estimates, int dim);
-
 /// How a RunOptions becomes what run_chains takes.
 ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
 

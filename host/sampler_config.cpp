@@ -201,6 +201,10 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
+  if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
+    throw UserError(fmt::format(
+        "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",
+        c.name, run.init));
   if (!c.adapt && c.step_size == 0)
     throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
   s.finish();

@@ -14,16 +14,32 @@ constexpr int kLeapfrog = 4;  // mean leapfrog steps of each
 constexpr double kAcceptance = 0.75;
 constexpr int kMaxLevels = 200;
 constexpr int kMaxWidenings = 6;
+constexpr double kFar = 3;  // standard deviations of the particles, beyond which a known point is left out
 
-/// One pass from base to target of the given units, each from its own scale.
+/// The middle and half the width, on each axis, of the box that spans the origin and the known points.
+struct KnownBox {
+  Eigen::VectorXd middle, half;
+  KnownBox(const std::vector<Eigen::VectorXd>& known, int dim) {
+    Eigen::VectorXd low = Eigen::VectorXd::Zero(dim), high = low;
+    for (const auto& x : known) {
+      low = low.cwiseMin(x);
+      high = high.cwiseMax(x);
+    }
+    middle = 0.5 * (low + high);
+    half = 0.5 * (high - low);
+  }
+};
+
+/// One pass from base to target of the given units, each from its own scale about the box.
 class Pass {
  public:
   Pass(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-       std::vector<double> scale, std::uint32_t first_iteration)
+       double scale, const KnownBox& box, std::uint32_t first_iteration)
       : context_(context),
         units_(units),
         particles_(particles),
-        scale_(std::move(scale)),
+        scale_(scale),
+        box_(box),
         iteration_(first_iteration) {
     engine_ = context.target->engine(engine_spec(context, {.kind = ModelKind::path}, units, particles));
     dim_ = engine_->dim();
@@ -86,23 +102,22 @@ class Pass {
       const std::uint32_t unit = units_[c / particles_];
       const Draw<double> draw{context_.key, iteration_, std::uint32_t(c % particles_), unit};
       draw.normals(Purpose::scout, dim_,
-                   [&](int i, double z) { x[std::size_t(i) * chains + c] = scale_[c / particles_] * z; });
+                   [&](int i, double z) { x[std::size_t(i) * chains + c] = box_.middle[i] + first_sd(i) * z; });
     }
     const ParameterLayout layout = engine_->layout();
-    std::vector<double> inv(units_.size()), log_norm(units_.size()), zero(units_.size(), 0.0);
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      inv[u] = 1 / scale_[u];
-      log_norm[u] = -dim_ * (0.5 * std::log(2 * kPi) + std::log(scale_[u]));
-      for (int i = 0; i < dim_; ++i) metric_[u * dim_ + i] = scale_[u];
-    }
+    const auto everywhere = [&](double value) { return std::vector<double>(units_.size(), value); };
+    double log_norm = -dim_ * (0.5 * std::log(2 * kPi) + std::log(scale_));
     for (int i = 0; i < dim_; ++i) {
-      set_per_unit(*engine_, layout.base_mean() + i, zero);
-      set_per_unit(*engine_, layout.base_inv_sd() + i, inv);
+      log_norm -= std::log(first_sd(i) / scale_);
+      for (std::size_t u = 0; u < units_.size(); ++u) metric_[u * dim_ + i] = first_sd(i);
+      set_per_unit(*engine_, layout.base_mean() + i, everywhere(box_.middle[i]));
+      set_per_unit(*engine_, layout.base_inv_sd() + i, everywhere(1 / first_sd(i)));
     }
-    set_per_unit(*engine_, ParameterLayout::base_log_norm, log_norm);
-    set_per_unit(*engine_, ParameterLayout::log_zeta, zero);
+    set_per_unit(*engine_, ParameterLayout::base_log_norm, everywhere(log_norm));
+    set_per_unit(*engine_, ParameterLayout::log_zeta, everywhere(0));
     restart_at(x);
   }
+  double first_sd(int i) const { return std::hypot(scale_, box_.half[i]); }
 
   void restart_at(const std::vector<double>& x) {
     set_per_unit(*engine_, ParameterLayout::beta, beta_);
@@ -174,7 +189,7 @@ class Pass {
         double mean = 0, square = 0;
         for (int p = 0; p < particles_; ++p) mean += row[p] / particles_;
         for (int p = 0; p < particles_; ++p) square += (row[p] - mean) * (row[p] - mean) / particles_;
-        metric_[u * dim_ + i] = std::max(std::sqrt(square), 1e-6 * scale_[u]);
+        metric_[u * dim_ + i] = std::max(std::sqrt(square), 1e-6 * scale_);
       }
     }
     if (any) restart_at(x);
@@ -205,7 +220,8 @@ class Pass {
   const RunContext& context_;
   std::vector<std::uint32_t> units_;
   int particles_, dim_ = 0;
-  std::vector<double> scale_;
+  double scale_;
+  const KnownBox& box_;
   std::uint32_t iteration_;
   std::unique_ptr<Engine> engine_;
   std::vector<double> beta_, log_z_, variance_, gradients_, step_, metric_;
@@ -214,10 +230,28 @@ class Pass {
   std::vector<int> levels_;
 };
 
+/// Mean and standard deviation of a unit's particles, and an equal share of them for each known point that
+/// they left out.
+void include_known(ScoutResult& out, std::size_t unit, const std::vector<Eigen::VectorXd>& known) {
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const int n = out.particles, d = out.dim;
+  Eigen::Map<Rows> x(out.position.data() + unit * n * d, n, d);
+  Eigen::Map<Eigen::VectorXd> mean(out.mean.data() + unit * d, d), sd(out.sd.data() + unit * d, d);
+  std::vector<const Eigen::VectorXd*> left_out;
+  for (const auto& point : known)
+    if (((point - mean).cwiseAbs().array() > kFar * sd.array()).any()) left_out.push_back(&point);
+  if (left_out.empty()) return;
+  const int parts = int(left_out.size()) + 1;
+  for (int p = 0; p < n; ++p)
+    if (p % parts > 0) x.row(p) = *left_out[p % parts - 1];
+  mean = x.colwise().mean();
+  sd = ((x.rowwise() - mean.transpose()).colwise().squaredNorm() / (n - 1)).cwiseSqrt();
+}
+
 }  // namespace
 
 ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-                  double init_scale) {
+                  double init_scale, const std::vector<Eigen::VectorXd>& known) {
   ScoutResult out;
   const std::size_t n = units.size();
   const int d = context.target->dim();
@@ -232,20 +266,23 @@ ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& u
   out.levels.resize(n);
   std::vector<std::size_t> open(n);
   for (std::size_t u = 0; u < n; ++u) open[u] = u;
+  const KnownBox box(known, d);
   double scale = init_scale;
   for (int round = 0; round <= kMaxWidenings && !open.empty(); ++round, scale *= 4) {
     std::vector<std::uint32_t> who;
     who.reserve(open.size());
     for (std::size_t u : open) who.push_back(units[u]);
     // Iteration numbers of a round are its own, whoever else takes part.
-    Pass pass(context, who, particles, std::vector<double>(who.size(), scale), std::uint32_t(round) << 24);
+    Pass pass(context, who, particles, scale, box, std::uint32_t(round) << 24);
     pass.run();
     pass.collect(out, open);
     std::erase_if(open, [&](std::size_t u) {
-      const auto first = out.sd.begin() + u * d;
-      return !(*std::max_element(first, first + d) > 0.5 * scale);
+      for (int i = 0; i < d; ++i)
+        if (out.sd[u * d + i] > std::hypot(0.5 * scale, box.half[i])) return false;
+      return true;
     });
   }
+  for (std::size_t u = 0; u < n; ++u) include_known(out, u, known);
   return out;
 }
 

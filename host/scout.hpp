@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <Eigen/Core>
+#include <vector>
+
 #include "host/units.hpp"
 
 namespace lockstep {
@@ -20,7 +23,12 @@ struct ScoutResult {
 /// half the initial one starts again four times wider. Adaptive, so its log Z is slightly biased: it serves
 /// as a start, never as an answer. Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet
 /// & Tsagaris (2011).
+///
+/// `known`: points in modes that the user knows of. The first normal then covers the box that spans the origin
+/// and all of them (on each axis its middle, and init_scale^2 + (half its width)^2), and particles make room
+/// for the points that they left out (beyond 3 of their standard deviations on some axis), an equal share for
+/// each and for the rest: what is made of the particles, such as a base, covers every known mode.
 ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-                  double init_scale);
+                  double init_scale, const std::vector<Eigen::VectorXd>& known = {});
 
 }  // namespace lockstep

@@ -47,13 +47,13 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
 
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
-                           const ScoutResult& found, const std::vector<int>& superchain) {
+                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
+                           const std::vector<int>& superchain) {
   const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
             per = chains / int(units.size());
   std::vector<double> x(std::size_t(engine.rows()) * chains);
   double half_width = 0;
   const bool uniform = is_uniform(options.init, half_width);
-  const std::vector<Eigen::VectorXd> rows = read_starts(options.init, dim);
   for (int c = 0; c < chains; ++c) {
     const int u = c / per;
     const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};
@@ -66,8 +66,8 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
         for (int i = 0; i < dim; ++i)
           x[std::size_t(s * dim + i) * chains + c] =
               half_width * (2 * draw.uniform(Purpose::start, std::uint32_t(s * dim + i)) - 1);
-      } else if (!rows.empty()) {
-        const auto& row = rows[(superchain[c % per] + s) % rows.size()];
+      } else if (!known.empty()) {
+        const auto& row = known[superchain[c % per] % known.size()];
         for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = row[i];
       } else {
         const std::size_t p = std::size_t(u) * found.particles + pick(found.particles);

@@ -12,11 +12,16 @@ inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's ow
 /// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
-/// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the rows of `x` in a
-/// file. Chains of one superchain start at one point (their momenta differ).
+/// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the known points that
+/// read_starts gave. Chains of one superchain start at one point (their momenta differ), and superchains take
+/// the known points in turn: all pseudo-samples of a chain at one of them. Where no chain can go from one
+/// known mode to another, chains then disagree, and R-hat says so. (Were pseudo-samples of one chain dealt
+/// out over the modes, one that stands outside the base would hold all the weight for ever, in all chains
+/// alike: docs/decisions/0009-known-starts.md.)
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
-                           const ScoutResult& found, const std::vector<int>& superchain);
+                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
+                           const std::vector<int>& superchain);
 
 /// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
 /// for the whole setting, the same whichever replicates run beside each other.

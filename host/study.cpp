@@ -11,6 +11,7 @@
 #include "host/errors.hpp"
 #include "host/evidence_config.hpp"
 #include "host/files.hpp"
+#include "host/gates.hpp"
 #include "host/interrupt.hpp"
 #include "host/item_evidence.hpp"
 #include "host/run_context.hpp"
@@ -110,6 +111,7 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
               const TargetInstance& target) {
   const Truth& truth = target.truth();
   auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
+    if (never_varied(estimate, se)) se = NAN;
     part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
   };
   for (int i = 0; i < target.dim(); ++i)
@@ -122,8 +124,10 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
   add("mode_switches", e.switches, NAN, NAN);
 }
 
-std::string verdict_of(const std::map<std::string, int>& failures, int replicates) {
-  std::string verdict = failures.empty() ? "pass" : "fail:";
+std::string verdict_of_all(const std::map<std::string, int>& failures, int replicates) {
+  std::vector<std::string> gates;
+  for (const auto& [gate, count] : failures) gates.push_back(gate);
+  std::string verdict = verdict_of(gates) + (gates.empty() ? "" : ":");
   for (const auto& [gate, count] : failures) verdict += fmt::format(" {} {}/{}", gate, count, replicates);
   return verdict;
 }
@@ -161,9 +165,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
     const Estimates e = estimate(r.units[u]);
     add_rows(part, s.label, u, e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
     gradients += e.gradients;
-    for (const auto& gate : failed_gates(e, p.target->dim())) ++failures[gate];
+    for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
   }
-  part.verdict = verdict_of(failures, replicates);
+  part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
   if (!command.quiet)
     fmt::print(stderr,
@@ -244,7 +248,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     gradients += cost;
     show("evidence", double(r + 1) / replicates);
   }
-  part.verdict = verdict_of(failures, replicates);
+  part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, seconds, gradients / seconds};
   if (!command.quiet)
     fmt::print(stderr, "{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n", s.label,

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/summary.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
 #include "host/files.hpp"
 #include "host/run_context.hpp"
 
@@ -46,6 +51,54 @@ Json truth_json(const TargetInstance& target) {
   for (std::size_t q = 0; q < truth.quantities.size(); ++q)
     t["quantities"][target.quantities()[q]] = truth.quantities[q];
   return t;
+}
+
+Json log_z_json(const LogZ& z) {
+  Json j = {{"estimate", z.estimate}, {"se", z.se}};
+  j["interval95"] = z.interval(0.95);
+  j["interval997"] = z.interval(0.997);
+  j["df"] = z.df;
+  return j;
+}
+
+Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
+                    std::vector<std::string>& warnings) {
+  std::vector<std::string> constant;
+  const auto errors = [&](const std::string& name, const std::vector<double>& value, std::vector<double> se) {
+    for (std::size_t i = 0; i < se.size(); ++i)
+      if (never_varied(value[i], se[i])) {
+        se[i] = NAN;
+        constant.push_back(fmt::format("{}[{}]", name, i));
+      }
+    return se;
+  };
+  Json e = {{"mean", m.mean},
+            {"mean_se", errors("mean", m.mean, m.mean_se)},
+            {"second_moment", m.second},
+            {"second_moment_se", errors("second_moment", m.second, m.second_se)}};
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    const LogZ mean{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
+    e["mean_interval95"].push_back(mean.interval(0.95));
+    e["mean_interval997"].push_back(mean.interval(0.997));
+  }
+  e["mean_df"] = m.mean_df;
+  if (!m.covariance.empty()) e["covariance"] = matrix_json(m.covariance, int(m.mean.size()));
+  for (std::size_t q = 0; q < m.quantity.size(); ++q) {
+    const std::string& name = target.quantities()[q];
+    e["quantities"][name] = m.quantity[q];
+    if (never_varied(m.quantity[q], m.quantity_se[q]))
+      constant.push_back(name);
+    else
+      e["quantities_se"][name] = m.quantity_se[q];
+  }
+  if (constant.empty()) return e;
+  e["not_visited"] = constant;
+  const std::size_t shown = std::min<std::size_t>(constant.size(), 5);
+  warnings.push_back(fmt::format(
+      "{}{}: the same in all that was sampled, so the error is unknown (regions never visited, or never left)",
+      fmt::join(constant.begin(), constant.begin() + shown, ", "),
+      shown < constant.size() ? fmt::format(" and {} more", constant.size() - shown) : ""));
+  return e;
 }
 
 Json finish_summary(Json summary) {

@@ -2,8 +2,10 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
+#include "host/log_sums.hpp"
 #include "host/options.hpp"
 #include "host/units.hpp"
+#include "host/weighted_moments.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -15,6 +17,12 @@ nlohmann::ordered_json summary_head(const RunOptions& run, const TargetInstance&
                                     const RunContext& context, const std::string& command);
 /// What is known exactly of the target.
 nlohmann::ordered_json truth_json(const TargetInstance& target);
+/// Moments with their errors and, of the means, intervals. What never varied has no error: it is named under
+/// not_visited, and `warnings` says so.
+nlohmann::ordered_json estimates_json(const WeightedMoments& moments, const TargetInstance& target,
+                                      std::vector<std::string>& warnings);
+/// Estimate, standard error and intervals.
+nlohmann::ordered_json log_z_json(const LogZ& log_z);
 /// [d][d] numbers as an array of rows.
 nlohmann::ordered_json matrix_json(const std::vector<double>& values, int d);
 /// Without what is not finite; a warning names what was left out, but for unknown truths.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "host/log_sums.hpp"
 #include "host/schedules.hpp"
@@ -24,6 +25,8 @@ class Population {
     const int n = engine_->chains();
     log_weight_.assign(n, 0.0);
     group_log_z_.assign(options.groups, 0.0);
+    ancestor_.resize(n);
+    std::iota(ancestor_.begin(), ancestor_.end(), 0);
     restart_at(base.draws(context.key, iteration_, n, per_), 0);
   }
 
@@ -74,6 +77,8 @@ class Population {
       auto x = old;
       for (int i = 0; i < engine_->dim(); ++i)
         for (int c = 0; c < n; ++c) x[std::size_t(i) * n + c] = old[std::size_t(i) * n + from[c]];
+      for (int& c : from) c = ancestor_[c];
+      ancestor_.swap(from);
       restart_at(x, beta);
     } else {
       engine_->set_beta(std::vector<double>(n, beta));
@@ -118,6 +123,17 @@ class Population {
     return out;
   }
 
+  /// Particles of the base from which those of each group come, and how many of the latter are effective.
+  void count_groups(std::vector<int>& ancestors, std::vector<double>& ess) const {
+    for (int g = 0; g < options_.groups; ++g) {
+      const int first = g * per_;
+      ancestors.push_back(
+          int(std::set<int>(ancestor_.begin() + first, ancestor_.begin() + first + per_).size()));
+      double square = 0;
+      for (int c = first; c < first + per_; ++c) square += std::exp(2 * log_weight_[c]);
+      ess.push_back(1 / square);
+    }
+  }
   std::vector<double> position() const { return engine_->position(); }
   std::vector<double> gradient() const { return engine_->gradient(); }
   const std::vector<double>& log_weight() const { return log_weight_; }
@@ -153,11 +169,19 @@ class Population {
   int per_;
   std::unique_ptr<Engine> engine_;
   std::vector<double> log_weight_, group_log_z_;
+  std::vector<int> ancestor_;  // [particle]: which particle of the base it comes from
   double beta_ = 0, step_ = 0.3, acceptance_ = 0, gradients_ = 0;
   std::uint32_t iteration_ = kPilotIterations;
 };
 
 }  // namespace
+
+Jackknife Pilot::log_z_of_groups() const {
+  const int groups = int(group_log_z.size());
+  BlockLogSums sums(groups, 1);
+  for (int g = 0; g < groups; ++g) sums.add(g, 0, group_log_z[g]);
+  return sums.combine({1}) + -std::log(double(groups));
+}
 
 std::vector<int> Pilot::draw_levels(const StreamKey& key, int seeds, double end) const {
   const int levels = int(ladder.size());
@@ -249,6 +273,7 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
   const int levels = int(out.ladder.size());
   out.barrier = (levels - 1) * options.rate / std::sqrt(kPi);
   out.group_log_z = people.group_log_z();
+  people.count_groups(out.group_ancestors, out.group_ess);
   out.last = people.position();
   double sum = 0, square = 0;
   for (double w : people.log_weight()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/gaussian_base.hpp"
+#include "host/log_sums.hpp"
 #include "host/schedules.hpp"
 
 namespace lockstep {
@@ -20,6 +21,8 @@ struct PilotOptions {
 struct Pilot {
   std::vector<double> ladder, log_z, step_size;  // [level]; log_z from the base's, all groups together
   std::vector<double> group_log_z;               // [group]: log (Z / zeta) at beta = 1
+  std::vector<int> group_ancestors;              // [group]: particles of the base from which the last ones come
+  std::vector<double> group_ess;                 // [group]: of the last level's weights, in particles
   double barrier = 0;
   std::vector<std::vector<float>> states;  // [level]: [row][seed]; seed s is of group s * groups / seeds
   double weight_ess = 0;                   // of the last level, over all groups, in particles
@@ -28,6 +31,8 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0;
 
+  /// log (Z / zeta) by the mean over groups, with its jackknife.
+  Jackknife log_z_of_groups() const;
   /// Levels drawn uniformly, but the first and the last `end` times as often; one for each seed.
   std::vector<int> draw_levels(const StreamKey& key, int seeds, double end) const;
   /// Where seeds begin, [row][chain]: chain c takes seed seed[c] at level[c].

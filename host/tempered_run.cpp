@@ -69,37 +69,6 @@ void PathRunResult::report(const std::vector<double>& stats, int chains, double 
   round_trips = stats[stat_round_trips];
 }
 
-WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums) {
-  std::vector<double> total(layout.rows(), 0.0);
-  for (const auto& s : sums)
-    for (int r = 0; r < layout.rows(); ++r) total[r] += s[r];
-  WeightedMoments m;
-  const double weight = total[MomentLayout::count];
-  m.weight_ess = weight * weight / total[MomentLayout::weight_square];
-  const auto fill = [&](int first, int count, std::vector<double>& value, std::vector<double>& se) {
-    for (int i = 0; i < count; ++i) {
-      value.push_back(total[first + i] / weight);
-      Jackknife j{value.back(), {}};
-      for (const auto& s : sums)
-        j.left_out.push_back((total[first + i] - s[first + i]) / (weight - s[MomentLayout::count]));
-      se.push_back(j.value().se);
-    }
-  };
-  fill(layout.mean(), layout.dim, m.mean, m.mean_se);
-  fill(layout.second(), layout.dim, m.second, m.second_se);
-  fill(layout.quantity(), layout.quantities, m.quantity, m.quantity_se);
-  if (layout.covariance) {
-    const int d = layout.dim;
-    m.covariance.resize(std::size_t(d) * d);
-    for (int i = 0; i < d; ++i)
-      for (int j = 0; j <= i; ++j) {
-        const double cross = i == j ? m.second[i] : total[layout.cross() + i * (i - 1) / 2 + j] / weight;
-        m.covariance[i * d + j] = m.covariance[j * d + i] = cross - m.mean[i] * m.mean[j];
-      }
-  }
-  return m;
-}
-
 TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
                             const TemperedOptions& options) {
   const auto clock = Clock::now();

@@ -4,6 +4,7 @@
 #include "host/log_z_estimators.hpp"
 #include "host/tempered_pilot.hpp"
 #include "host/weighted_draws.hpp"
+#include "host/weighted_moments.hpp"
 
 namespace lockstep {
 
@@ -27,13 +28,7 @@ struct RunLength {
   RunLength(const PathRunOptions& options, double per_iteration, std::int64_t least, std::int64_t chunk);
 };
 
-/// Weighted moments of a run at beta = 1, with standard errors over groups.
-struct WeightedMoments {
-  std::vector<double> mean, mean_se, second, second_se, covariance, quantity, quantity_se;
-  double weight_ess = 0;  // (sum w)^2 / sum w^2 over all draws: an upper bound, for draws are correlated
-};
-
-/// And what each reports.
+/// What each reports.
 struct PathRunResult {
   WeightedMoments moments;  // at beta = 1
   WeightedDraws draws;
@@ -71,8 +66,5 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
 /// Whether some transitions should take shorter steps: where discarded iterations diverged, there is a narrow
 /// region that the usual step does not enter.
 bool needs_short_steps(const std::vector<double>& stats, double transitions);
-
-/// Moments from sums in groups: rows as MomentLayout has them, [group][row].
-WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums);
 
 }  // namespace lockstep

@@ -142,6 +142,25 @@ TEST(ScoutStart, WidensWhereTheTargetIsWider) {
   for (int u = 0; u < kUnits; ++u) EXPECT_NEAR(std::log(tiny.found.sd[2 * u + 1] / 20), 0, std::log(1.5));
 }
 
+TEST(ScoutKnown, PointsFarApartWidenTheStartAndNoneIsLeftOut) {
+  // A normal at the origin, and a point that is no mode of it: the particles make room for it all the same.
+  RunOptions run;
+  run.target = "gaussian";
+  run.target_settings = {{"dim", 2}};
+  run.device = "cpu";
+  const auto target = build_target(run);
+  const RunContext context = make_context(run, *target, "scout");
+  const Eigen::Vector2d far(300, 0), near(1, 1);
+  const ScoutResult plain = scout(context, {0}, kParticles, 10), beside = scout(context, {0}, kParticles, 10, {near}),
+                    found = scout(context, {0}, kParticles, 10, {far});
+  EXPECT_LT(plain.sd[0], 2);
+  EXPECT_LT(beside.sd[0], 2);             // it lies among the particles
+  EXPECT_NEAR(found.mean[0], 150, 5);     // an equal share for the point and the rest
+  EXPECT_NEAR(found.sd[0], 150, 5);
+  EXPECT_LT(found.sd[1], 2);
+  EXPECT_NEAR(found.log_z[0], target->truth().log_z, 1);
+}
+
 void expect_same_unit(const ScoutResult& a, std::size_t i, const ScoutResult& b, std::size_t j) {
   const auto same = [&](const std::vector<double>& x, const std::vector<double>& y) {
     const std::size_t n = x.size() / a.log_z.size();

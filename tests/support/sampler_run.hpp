@@ -5,6 +5,7 @@
 
 #include "host/estimates.hpp"
 #include "host/files.hpp"
+#include "host/gates.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
 #include "host/target_input.hpp"
@@ -26,8 +27,12 @@ struct Job {
 
 struct Outcome {
   std::unique_ptr<TargetInstance> target;
+  SamplerConfig config;
   ChainRunResult result;
   std::vector<Estimates> units;
+  std::vector<std::string> failed(std::size_t unit) const {
+    return failed_gates(units[unit], result, unit, config);
+  }
 };
 
 inline RunOptions run_of(const Job& job) {
@@ -63,6 +68,7 @@ inline ChainRunResult run_on(const TargetInstance& target, const Job& job, std::
 inline Outcome run(const Job& job) {
   Outcome o;
   o.target = build_target(run_of(job));
+  o.config = sampler_config(run_of(job), o.target->dim(), o.target->tails());
   std::vector<std::uint32_t> units(job.replicates);
   for (int u = 0; u < job.replicates; ++u) units[u] = u;
   o.result = run_on(*o.target, job, units);
