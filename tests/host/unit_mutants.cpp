@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -51,17 +51,27 @@ Seeds idx_files() {
   return files;
 }
 
+void pack(const std::string& bytes, const fs::path& path) {
+  gzFile stream = gzopen(path.c_str(), "wb1");
+  gzwrite(stream, bytes.data(), unsigned(bytes.size()));
+  gzclose(stream);
+}
+
 Seeds packed(const Seeds& files) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("lockstep-packed-" + std::to_string(getpid()));
   Seeds result;
   for (const std::string& file : files) {
-    const fs::path path = fs::path(::testing::TempDir()) / ("lockstep-packed-" + std::to_string(getpid()));
-    gzFile stream = gzopen(path.c_str(), "wb");
-    gzwrite(stream, file.data(), unsigned(file.size()));
-    gzclose(stream);
+    pack(file, path);
     result.push_back(testing::contents(path));
-    fs::remove(path);
   }
+  fs::remove(path);
   return result;
+}
+
+void read_packed(const fs::path& path) {
+  const fs::path gz = path.parent_path() / "x.gz";
+  pack(testing::contents(path), gz);
+  load_images(gz);
 }
 
 std::string tensors(const std::string& header, std::size_t bytes) {
@@ -183,6 +193,7 @@ std::vector<Reader> readers() {
           {"Images", "x.npy", npy, images},
           {"Idx", "x-idx3-ubyte", idx_files(), images},
           {"PackedIdx", "x.gz", packed(idx_files()), images},
+          {"IdxPackedAgain", "x-idx3-ubyte", idx_files(), read_packed},
           {"Weights", "x.npz", npz, arrays},
           {"Safetensors", "x.safetensors", tensor, arrays},
           {"JsonStarts", "x.json", {R"({"x": [[1, 2], [3, 4]]})"}, start},
@@ -217,7 +228,7 @@ TEST_P(Mutants, AreReadOrRefusedInOneLine) {
     testing::Mutator mutator(1000003 * GetParam() + std::uint64_t(round));
     fs::remove(path);  // some file systems wait for the disk when a file is overwritten
     std::ofstream(path, std::ios::binary) << mutator.mutant(reader.seeds);
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of this process: others may have the processor
     try {
       reader.read(path);
     } catch (const UserError& error) {
@@ -231,7 +242,7 @@ TEST_P(Mutants, AreReadOrRefusedInOneLine) {
     } catch (...) {
       ADD_FAILURE() << "something else was thrown";
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 5);
     if (HasFailure())
       fs::copy_file(path, fs::path(::testing::TempDir()) / (reader.name + "-mutant"),
                     fs::copy_options::overwrite_existing);

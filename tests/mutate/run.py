@@ -29,17 +29,27 @@ import zipfile
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MORE_SECONDS, MORE_MIB, LONGEST_LINE = 5, 1024, 300
-EXTREMES = [b"0", b"-1", b"1e308", b"-1e308", b"1e999", b"1e-320", b"0.1", b"4294967296", b"2147483647",
+EXTREMES = [b"0", b"-1", b"3", b"1e-8", b"1e6", b"1e308", b"-1e308", b"1e999", b"1e-320", b"0.1", b"4294967296", b"2147483647",
             b"9223372036854775807", b"18446744073709551616", b"9" * 400, b"true", b'"7"', b"nan"]
 PIECES = [b"\n", b'"', b"'", b",", b"\\", b"nan", b"-inf", b"\xff", b"\0", b'"""', b"null", b"{}", b"[]", b"x" * 5000]
 NESTS = [(b"[", b"]"), (b'{"a":', b"}"), (b"{a=", b"}"), (b"a.", b"a"), (b"(", b")")]
 
 
-def changed(b, seeds, r):
-    at, length, kind = r.randrange(len(b) + 1), r.randrange(1, 65), r.randrange(8)
+def mutant(seeds, r):
+    """One of the seeds: in half of the mutants one bit or number is another, so that much remains valid."""
+    b = r.choice(seeds)
+    if r.randrange(2):
+        return changed(b, seeds, r, r.choice([0, 4]), 1)
+    for _ in range(r.randrange(1, 4)):
+        b = changed(b, seeds, r, r.randrange(8), 8)
+    return b
+
+
+def changed(b, seeds, r, kind, flips):
+    at, length = r.randrange(len(b) + 1), r.randrange(1, 65)
     if kind == 0:
         b = bytearray(b)
-        for _ in range(r.randrange(1, 9)):
+        for _ in range(r.randrange(1, flips + 1)):
             if b:
                 b[r.randrange(len(b))] ^= 1 << r.randrange(8)
         return bytes(b)
@@ -96,7 +106,8 @@ def safetensors(arrays):
 
 
 def cases():
-    """Name, the mutated file, its seeds, files beside it, and the commands that read it."""
+    """Name, the mutated file, its seeds, files beside it, the commands that read it, and, of packed files, seeds of
+    what is in them and how it is packed."""
     import struct
     floats = lambda *values: struct.pack(f"<{len(values)}d", *values)
     mixture = {"means": npy("<f8", (2, 2), floats(0, 0, 8, 8)), "weights": npy("|u1", (2,), b"\1\3"),
@@ -113,7 +124,8 @@ def cases():
     yield "json", "m.json", text, {}, data("mixture", "m.json")
     yield "csv", "s.csv", schools, {}, data("eight_schools", "s.csv")
     packed = [npz(mixture, zipfile.ZIP_DEFLATED), npz(mixture, zipfile.ZIP_STORED)]
-    yield "npz", "m.npz", packed, {}, data("mixture", "m.npz")
+    anew = [mixture["means"]], lambda means: npz({**mixture, "means": means}, zipfile.ZIP_DEFLATED)
+    yield "npz", "m.npz", packed, {}, data("mixture", "m.npz"), anew
     rest = {"d/weights.npy": mixture["weights"], "d/sds.csv": b"1\n2\n"}
     yield "folder of csv", "d/means.csv", matrices, rest, data("mixture", "d")
     yield "folder of npy", "d/means.npy", list(mixture.values()), rest, data("mixture", "d")
@@ -139,14 +151,18 @@ def cases():
     idx += b"".join(n.to_bytes(4, "big") for n in header["shape"])
     width = int(header["descr"][2:])
     idx += b"".join(values[i:i + width][::-1] for i in range(0, len(values), width))
-    decoder = lambda w, i: [evidence("decoder", "--set", f"target.weights={w}", "--set", f"target.images={i}", "--set",
-                                     "target.items=2", "--set", "sampler.runs=2", "--set", "sampler.temperatures=10")]
+    settings = ["target.items=2", "sampler.runs=2", "sampler.temperatures=10", "sampler.num_leapfrog=2"]
+    decoder = lambda w, i: [["evidence", "--target", "decoder", "--method", "ais"] + [
+        word for one in (f"target.weights={w}", f"target.images={i}", *settings) for word in ("--set", one)]]
     (weights_file, images_file) = {"w.npz": npz(weights, zipfile.ZIP_STORED)}, {"i.npy": images}
-    yield "weights", "w.npz", [npz(weights, zipfile.ZIP_DEFLATED)], images_file, decoder("w.npz", "i.npy")
+    first = next(iter(weights))
+    anew = [weights[first]], lambda array: npz({**weights, first: array}, zipfile.ZIP_DEFLATED)
+    yield "weights", "w.npz", [npz(weights, zipfile.ZIP_DEFLATED)], images_file, decoder("w.npz", "i.npy"), anew
     yield "safetensors", "w.safetensors", [safetensors(weights)], images_file, decoder("w.safetensors", "i.npy")
     yield "images", "i.npy", [images], weights_file, decoder("w.npz", "i.npy")
     yield "idx", "i-idx3-ubyte", [idx], weights_file, decoder("w.npz", "i-idx3-ubyte")
-    yield "idx.gz", "i.gz", [gzip.compress(idx, mtime=0)], weights_file, decoder("w.npz", "i.gz")
+    yield "idx.gz", "i.gz", [gzip.compress(idx, mtime=0)], weights_file, decoder("w.npz", "i.gz"), \
+        ([idx], lambda content: gzip.compress(content, mtime=0))
 
 
 def numbers(value, place=""):
@@ -204,7 +220,7 @@ def main():
     base = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-mutants-"))
 
     def prepared(folder, case, content):
-        _, name, _, beside, _ = case
+        _, name, _, beside, *_ = case
         for file, bytes_ in {**beside, name: content}.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(bytes_)
@@ -222,9 +238,11 @@ def main():
     def one(number):
         case = all_cases[number % len(all_cases)]
         r = random.Random(f"{case[0]}/{number}")
-        content = r.choice(case[2])
-        for _ in range(r.randrange(1, 4)):
-            content = changed(content, case[2], r)
+        if len(case) > 5 and r.randrange(2):
+            seeds, pack = case[5]
+            content = pack(mutant(seeds, r))
+        else:
+            content = mutant(case[2], r)
         k = r.randrange(len(case[4]))
         seconds, mib = usual[case[0], k]
         folder = prepared(base / str(number), case, content)

@@ -15,9 +15,17 @@ class Mutator {
 
   std::size_t below(std::size_t count) { return count == 0 ? 0 : random_() % count; }
 
-  /// One of `seeds` after one to three changes.
+  /// One of `seeds`: in half of the mutants one bit or number is another, so that much remains valid; the
+  /// others have one to three changes of all kinds.
   std::string mutant(const std::vector<std::string>& seeds) {
     std::string bytes = seeds[below(seeds.size())];
+    if (below(2) == 0) {
+      if (below(2) == 0)
+        flip(bytes);
+      else
+        replace_number(bytes);
+      return bytes;
+    }
     for (std::size_t changes = 1 + below(3); changes > 0; --changes) change(bytes, seeds);
     return bytes;
   }
@@ -27,8 +35,7 @@ class Mutator {
     const std::size_t at = below(b.size() + 1), length = 1 + below(std::min<std::size_t>(b.size() + 1, 64));
     switch (below(8)) {
       case 0:
-        for (std::size_t flips = 1 + below(8); flips > 0 && !b.empty(); --flips)
-          b[below(b.size())] ^= static_cast<char>(1 << below(8));
+        for (std::size_t flips = 1 + below(8); flips > 0; --flips) flip(b);
         break;
       case 1:
         b.resize(at);
@@ -54,6 +61,10 @@ class Mutator {
         b.insert(at, pick({"\n", "\"", "'", ",", "\\", "nan", "-inf", "\xff", std::string(1, '\0'), "\"\"\"",
                            "'''", "null", "{}", "[]", "\xE2\x80\xA8", std::string(5000, 'x')}));
     }
+  }
+
+  void flip(std::string& b) {
+    if (!b.empty()) b[below(b.size())] ^= static_cast<char>(1 << below(8));
   }
 
   std::string pick(const std::vector<std::string>& from) { return from[below(from.size())]; }
