@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <zip.h>
 
-#include <fstream>
 #include <memory>
 
 #include "host/npy.hpp"
 #include "host/settings.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -46,16 +46,15 @@ NumericArray read_member(zip_t* archive, zip_uint64_t index, const std::string& 
 }  // namespace
 
 NumericArray load_npy(const fs::path& path) {
-  const std::uint64_t bytes = size_of(path);
-  std::ifstream file(path, std::ios::binary);
-  return read_npy({path.string(), bytes, [&](char* to, std::size_t count) {
-                     file.read(to, static_cast<std::streamsize>(count));
-                     return static_cast<std::size_t>(file.gcount());
+  UserFile file = open_user_file(path);
+  return read_npy({path.string(), file.bytes, [&](char* to, std::size_t count) {
+                     file.stream.read(to, static_cast<std::streamsize>(count));
+                     return static_cast<std::size_t>(file.stream.gcount());
                    }});
 }
 
 std::map<std::string, NumericArray> load_npz(const fs::path& path) {
-  const std::uint64_t bytes = size_of(path);
+  const std::uint64_t bytes = open_user_file(path).bytes;
   int code = 0;
   const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code),
                                                          zip_discard);

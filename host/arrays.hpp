@@ -27,10 +27,10 @@ struct NumericArray {
   }
 };
 
-/// A `.npy` file, as numpy.save writes it: format versions 1 to 3; elements float32, float64, signed or
-/// unsigned integers of 8 to 64 bits, or booleans; either byte order; rows or columns first. Throws UserError
-/// for a file that is damaged, or shorter or longer than its header says, for other elements (texts, complex
-/// numbers, records, Python objects), and where memory does not suffice.
+/// A `.npy` file, as numpy.save writes it: format versions 1 to 3; elements float16 (which become float32),
+/// float32, float64, signed or unsigned integers of 8 to 64 bits, or booleans; either byte order; rows or
+/// columns first. Throws UserError for a file that is damaged, or shorter or longer than its header says, for
+/// other elements (texts, complex numbers, records, Python objects), and where memory does not suffice.
 NumericArray load_npy(const std::filesystem::path& path);
 
 /// The arrays of a `.npz` file, as numpy.savez and numpy.savez_compressed write it, by name: a zip archive of

@@ -31,6 +31,36 @@ std::string head_of(const std::string& identity) {
       file.string()));
 }
 
+/// Takes in what a checkpoint is, one object of bytes, and refuses all else: the reader of CBOR
+/// calls itself for each value within another, and a file could ask for as many as it has bytes.
+struct FlatObject final : json::json_sax_t {
+  json values = json::object();
+  std::string name;
+  bool open = false;
+
+  bool keep(json value) {
+    if (!open) return false;
+    values[name] = std::move(value);
+    return true;
+  }
+  bool start_object(std::size_t) override { return !std::exchange(open, true); }
+  bool key(string_t& text) override {
+    name = text;
+    return true;
+  }
+  bool string(string_t&) override { return false; }
+  bool binary(binary_t& bytes) override { return keep(std::move(bytes)); }
+  bool end_object() override { return true; }
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(number_integer_t) override { return false; }
+  bool number_unsigned(number_unsigned_t) override { return false; }
+  bool number_float(number_float_t, const string_t&) override { return false; }
+  bool start_array(std::size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
+};
+
 }  // namespace
 
 std::string Checkpoint::verify(const std::filesystem::path& file, const std::string& identity) {
@@ -61,9 +91,11 @@ std::string Checkpoint::verify(const std::filesystem::path& file, const std::str
 Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)
     : file_(file), reading_(true) {
   const std::string text = verify(file, identity);
-  data_ = json::from_cbor(text.begin() + std::ptrdiff_t(head_of(identity).size()), text.end() - kTrailer,
-                          true, false);
-  if (!data_.is_object()) refuse();
+  FlatObject content;
+  if (!json::sax_parse(text.begin() + std::ptrdiff_t(head_of(identity).size()), text.end() - kTrailer,
+                       &content, json::input_format_t::cbor))
+    refuse();
+  data_ = std::move(content.values);
 }
 
 void Checkpoint::write(const std::filesystem::path& file, const std::string& identity) {

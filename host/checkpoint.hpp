@@ -49,6 +49,7 @@ class Checkpoint {
     } else {
       std::size_t size = value.size();
       (*this)(name + "/size", size);
+      if (reading_ && size > data_.size()) refuse();  // each has an entry of its own at least
       if constexpr (std::is_default_constructible_v<typename T::value_type>) value.resize(size);
       if (value.size() != size) refuse();
       for (std::size_t i = 0; i < size; ++i) (*this)(name + "/" + std::to_string(i), value[i]);

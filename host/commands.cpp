@@ -218,13 +218,13 @@ void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
     fmt::print("{}", summary_text(summary));
   else
     print_summary(summary);
-  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "files in {}\n", run.out.string());
+  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "{}\n", one_line("files in " + run.out.string()));
 }
 
 /// `sample` or `evidence`.
 int run_one(const RunOptions& run) {
   const std::string goes_on =
-      fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string());
+      one_line(fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string()), 200);
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {

@@ -4,7 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+// toml++ 3.3 assumes, where NDEBUG is set, what its next lines find to be wrong and report, such as the key
+// of
+// [=]: to the compiler that is undefined behaviour, and to its assertions the end of the program.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_cast<void>(0)
+#define TOML_MAX_NESTED_VALUES 64  // brackets in each other, as kMostNested
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -13,8 +22,9 @@
 #include <sstream>
 
 #include "host/errors.hpp"
-#include "host/files.hpp"
+#include "host/json_text.hpp"
 #include "host/settings.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -22,17 +32,62 @@ namespace {
 namespace fs = std::filesystem;
 using Pointer = Settings::json_pointer;
 
-Settings to_json(const toml::node& node, const Pointer& at, TomlFile& file) {
+[[noreturn]] void refuse_nested(const fs::path& path, std::size_t line) {
+  throw UserError(
+      fmt::format("{}, line {}: more than {} tables or arrays in each other (no option has so many). Correct "
+                  "the line.",
+                  path.string(), line, kMostNested));
+}
+
+/// Behind the quoted text that begins at `i`: one line, or several between three quotes.
+std::size_t skip_quoted(const std::string& text, std::size_t i) {
+  const std::string quote(1, text[i]);
+  const bool several = text.compare(i, 3, quote + quote + quote) == 0;
+  for (i += several ? 3 : 1; i < text.size(); ++i) {
+    if (text[i] == '\\' && quote == "\"") {
+      ++i;
+    } else if (!several && (text[i] == quote[0] || text[i] == '\n')) {
+      return i + 1;
+    } else if (several && text.compare(i, 3, quote + quote + quote) == 0) {
+      i += 3;
+      for (int more = 0; more < 2 && i < text.size() && text[i] == quote[0]; ++more)
+        ++i;  // of the text itself
+      return i;
+    }
+  }
+  return text.size();
+}
+
+/// Each dot of a key is a table in the last one, and toml++ calls itself for each; it limits brackets only.
+/// Throws UserError for a key with more dots than kMostNested.
+void check_keys(const std::string& text, const fs::path& path) {
+  int dots = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = skip_quoted(text, i);
+      continue;
+    }
+    if (c == '#') i = std::min(text.find('\n', i), text.size());
+    if (std::string_view("=,[]{}#\n").find(c) != std::string_view::npos) dots = 0;
+    if (c == '.' && ++dots > kMostNested)
+      refuse_nested(path, 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + i, '\n')));
+    ++i;
+  }
+}
+
+Settings to_json(const toml::node& node, const Pointer& at, TomlFile& file, int depth = 0) {
+  if (depth > kMostNested) refuse_nested(file.path, node.source().begin.line);
   file.lines[at.to_string()] = node.source().begin.line;
   if (const toml::table* table = node.as_table()) {
     Settings object = Settings::object();
     for (const auto& [key, value] : *table)
-      object[std::string(key.str())] = to_json(value, at / std::string(key.str()), file);
+      object[std::string(key.str())] = to_json(value, at / std::string(key.str()), file, depth + 1);
     return object;
   }
   if (const toml::array* array = node.as_array()) {
     Settings list = Settings::array();
-    for (const toml::node& entry : *array) list.push_back(to_json(entry, at / list.size(), file));
+    for (const toml::node& entry : *array) list.push_back(to_json(entry, at / list.size(), file, depth + 1));
     return list;
   }
   if (const auto* value = node.as_integer()) return value->get();
@@ -123,7 +178,10 @@ TomlFile read_toml(const fs::path& path) {
   TomlFile file;
   file.path = path;
   try {
-    const toml::table table = toml::parse(read_text(path), path.string());
+    constexpr double memory_per_byte = 200;  // of toml++, of JSON and of the line of each value
+    const std::string text = read_user_text(path, memory_per_byte);
+    check_keys(text, path);
+    const toml::table table = toml::parse(text, path.string());
     file.values = to_json(table, Pointer(), file);
   } catch (const toml::parse_error& error) {
     std::string reason(error.description());

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "host/config.hpp"
 #include "host/config_plot.hpp"
 #include "host/errors.hpp"
 #include "host/settings.hpp"
 #include "host/study_grid.hpp"
+#include "host/study_pictures.hpp"
 #include "host/suggest.hpp"
 
 namespace lockstep {
@@ -31,6 +31,16 @@ const std::vector<std::string> own_keys = {"label", "adaptation", "published", "
 
 bool contains(const std::vector<std::string>& list, const std::string& key) {
   return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+/// A file system takes names of 255 bytes, and what is written first has a longer one than what remains.
+constexpr std::size_t kLongestName = 200;
+
+bool is_file_name(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestName && name != "." && name != ".." &&
+         name.find('/') == std::string::npos && std::none_of(name.begin(), name.end(), is_control);
 }
 
 bool finite(const Settings& number) { return number.is_number() && std::isfinite(number.get<double>()); }
@@ -78,12 +88,16 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
     throw UserError(
         fmt::format("{} has no label (results.csv tells settings apart by it). Add label = \"...\".",
                     file.name(pointer, "a setting")));
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::any_of(setting.label.begin(), setting.label.end(), is_control))
     throw UserError(
         fmt::format("{} holds a line end or another control character (it is one cell of results.csv). "
                     "Write it on one line.",
                     own.name("label")));
+  if (file_key(setting.label).size() > kLongestName)
+    throw UserError(
+        fmt::format("{} is '{}' (its files bear it, with a length of {} bytes at most, 3 for each "
+                    "special character). Shorten it.",
+                    own.name("label"), one_line(setting.label, 60), kLongestName));
   setting.adaptation = reader.one_of("adaptation", setting.adaptation, {"replicate", "pooled"});
   setting.published = reader.object("published");
   check_published(setting.published, own);
@@ -120,13 +134,16 @@ Study load_study(const std::filesystem::path& path) {
   study.name = reader.get("name", path.stem().string());
   study.title = reader.get("title", "");
   study.description = reader.get("description", "");
-  study.replicates =
-      static_cast<int>(reader.integer("replicates", study.replicates, 1, std::numeric_limits<int>::max()));
+  study.replicates = static_cast<int>(reader.integer("replicates", study.replicates, 1, kMostReplicates));
   study.seed = reader.seed("seed", study.seed);
   study.quantities = reader.get("quantities", std::vector<std::string>{});
   study.pooled = reader.get("pooled", std::vector<std::string>{});
   study.plot = reader.object("plot");
-  if (study.name.empty()) reader.refuse("name", "the files of a study are known by it");
+  if (!is_file_name(study.name))
+    reader.refuse("name",
+                  fmt::format("the study's files bear it: 1 to {} bytes, no '/', no control characters, "
+                              "not . or ..",
+                              kLongestName));
 
   GivenOptions defaults;
   for (const std::string& key : default_keys)

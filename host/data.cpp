@@ -8,17 +8,21 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <set>
 
 #include "host/errors.hpp"
-#include "host/files.hpp"
+#include "host/json_text.hpp"
 #include "host/settings.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
+
+/// Values take up to 20 times the memory of their text ("[]," and "1," are the worst), and a target makes
+/// copies of them.
+constexpr double kMemoryPerByte = 4 * 20;
 
 /// A cell of a table: a finite number where the whole cell reads as one, otherwise its text.
 json cell_value(std::string text) {
@@ -52,7 +56,7 @@ Table parse_csv(const std::string& text, const fs::path& path) {
     row.push_back(std::exchange(cell, {}));
     const bool blank = row.size() == 1 && row[0].find_first_not_of(" \t") == std::string::npos;
     if (!blank) {
-      table.rows.push_back(row);
+      table.rows.push_back(std::move(row));
       table.lines.push_back(row_line);
     }
     row.clear();
@@ -94,9 +98,32 @@ Table parse_csv(const std::string& text, const fs::path& path) {
   return table;
 }
 
-bool all_numbers(const std::vector<std::string>& row) {
-  return std::all_of(row.begin(), row.end(),
-                     [](const std::string& cell) { return cell_value(cell).is_number(); });
+/// Does the cell stand for a number, if only for one that is missing?
+bool is_numeric(const std::string& text) {
+  const json cell = cell_value(text);
+  if (cell.is_number()) return true;
+  const auto& word = cell.get_ref<const std::string&>();
+  const char* end = word.data() + word.size();
+  double number = 0;
+  const char* stop = std::from_chars(word.data(), end, number).ptr;  // not finite, or beyond the doubles
+  return word == "NA" || (!word.empty() && stop == end);
+}
+
+/// Where the numbers of a matrix begin: after a line of names, if there is one.
+std::size_t first_row(const Table& table, const fs::path& path) {
+  const std::vector<std::string>& row = table.rows[0];
+  const auto numeric = std::count_if(row.begin(), row.end(), is_numeric);
+  if (numeric == static_cast<std::ptrdiff_t>(row.size())) return 0;
+  const bool unnamed =
+      std::any_of(row.begin(), row.end(), [](const auto& text) { return cell_value(text) == ""; });
+  if (numeric > 0 || unnamed)
+    throw UserError(fmt::format(
+        "{}, line {}: some cells hold names and others do not (so it is neither a header nor a row "
+        "of numbers). Correct the line.",
+        path.string(), table.lines[0]));
+  if (table.rows.size() == 1)
+    throw UserError(fmt::format("{} ends after its header (a matrix needs rows). Give some.", path.string()));
+  return 1;
 }
 
 json load_columns(const Table& table, const fs::path& path) {
@@ -116,7 +143,7 @@ json load_columns(const Table& table, const fs::path& path) {
 }
 
 Table read_table(const fs::path& path) {
-  Table table = parse_csv(read_text(path), path);
+  Table table = parse_csv(read_user_text(path, kMemoryPerByte), path);
   if (table.rows.empty())
     throw UserError(fmt::format("{} is empty (there is nothing to read). Give a table.", path.string()));
   return table;
@@ -131,10 +158,9 @@ json cell_values(const Table& table, std::size_t first_row) {
   return rows;
 }
 
-json load_csv(const fs::path& path, bool may_lack_header) {
-  const Table table = read_table(path);
-  if (!may_lack_header || !all_numbers(table.rows[0])) return load_columns(table, path);
-  json rows = cell_values(table, 0);
+/// A matrix [row][column], or a vector where it has a single row or column.
+json load_matrix(const fs::path& path) {
+  json rows = load_rows(path);
   if (rows.size() == 1) return rows[0];
   if (rows[0].size() > 1) return rows;
   json column = json::array();
@@ -144,11 +170,10 @@ json load_csv(const fs::path& path, bool may_lack_header) {
 
 DataSet load_folder(const fs::path& folder) {
   DataSet data;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    const std::string name = entry.path().stem().string(), ending = entry.path().extension().string();
-    if (ending == ".csv") data.values[name] = load_csv(entry.path(), true);
-    if (ending == ".npy") data.arrays[name] = load_npy(entry.path());
+  for (const fs::path& path : files_in(folder)) {
+    const std::string name = path.stem().string(), ending = path.extension().string();
+    if (ending == ".csv") data.values[name] = load_matrix(path);
+    if (ending == ".npy") data.arrays[name] = load_npy(path);
     if (data.values.contains(name) && data.arrays.contains(name))
       throw UserError(
           fmt::format("{} holds {}.csv and {}.npy (one of them would be ignored). Remove or rename one.",
@@ -162,41 +187,36 @@ DataSet load_folder(const fs::path& folder) {
   return data;
 }
 
-json parse_json(const std::string& text, const fs::path& path) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  std::string repeated;
-  const json::parser_callback_t watch = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      repeated = value.get<std::string>();
-    return true;
-  };
+json load_json(const fs::path& path) {
+  const std::string text = read_user_text(path, kMemoryPerByte), name = path.string();
   json data;
   try {
-    data = json::parse(text, watch);
-  } catch (const json::parse_error& error) {
-    const std::size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    const std::string before = text.substr(0, at);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const std::size_t column =
-        at - (before.find_last_of('\n') == std::string::npos ? 0 : before.find_last_of('\n') + 1);
+    data = parse_json(text);
+  } catch (const BadJson& bad) {
+    using Fault = BadJson::Fault;
+    if (bad.fault == Fault::range)
+      throw UserError(
+          fmt::format("{} holds a number beyond the range of a double (1.8e308). Rescale the data.", name));
+    if (bad.fault == Fault::nested)
+      throw UserError(
+          fmt::format("{} nests more than {} arrays or objects in each other (no data have so many indices). "
+                      "Correct it.",
+                      name, kMostNested));
+    if (bad.fault == Fault::repeated)
+      throw UserError(
+          fmt::format("{} gives '{}' twice (one of them would be ignored). Remove one.", name, bad.key));
+    const std::string before = text.substr(0, bad.at);
+    const std::size_t line_end = before.find_last_of('\n');
     throw UserError(
         fmt::format("{}, line {}, column {}: this is not JSON (note that JSON has no NaN or Infinity, no "
                     "comments and no comma before a bracket). Correct it.",
-                    path.string(), line, column + 1));
-  } catch (const json::out_of_range&) {
-    throw UserError(fmt::format("{} holds a number beyond the range of a double (1.8e308). Rescale the data.",
-                                path.string()));
+                    name, 1 + std::count(before.begin(), before.end(), '\n'),
+                    1 + bad.at - (line_end == std::string::npos ? 0 : line_end + 1)));
   }
-  if (!data.is_object())
-    throw UserError(
-        fmt::format("{} holds {} (data are read by name). Make it an object: {{ \"NAME\": VALUE, ... }}.",
-                    path.string(), shown(data)));
-  if (!repeated.empty())
-    throw UserError(fmt::format("{} gives '{}' twice (one of them would be ignored). Remove one.",
-                                path.string(), repeated));
-  return data;
+  if (data.is_object()) return data;
+  throw UserError(
+      fmt::format("{} holds {} (data are read by name). Make it an object: {{ \"NAME\": VALUE, ... }}.", name,
+                  shown(data)));
 }
 
 }  // namespace
@@ -229,7 +249,7 @@ fs::path resolve_data_path(const fs::path& path, const fs::path& data_dir, const
 
 json load_rows(const fs::path& path) {
   const Table table = read_table(path);
-  return cell_values(table, all_numbers(table.rows[0]) ? 0 : 1);
+  return cell_values(table, first_row(table, path));
 }
 
 DataSet load_data(const fs::path& path) {
@@ -239,8 +259,8 @@ DataSet load_data(const fs::path& path) {
         fmt::format("{} does not exist (there are no data to read). Check the name.", path.string()));
   if (fs::is_directory(path, ignored)) return load_folder(path);
   const std::string ending = path.extension().string();
-  if (ending == ".json") return {parse_json(read_text(path), path), {}};
-  if (ending == ".csv") return {load_csv(path, false), {}};
+  if (ending == ".json") return {load_json(path), {}};
+  if (ending == ".csv") return {load_columns(read_table(path), path), {}};
   if (ending == ".npz") return {json::object(), load_npz(path)};
   if (ending == ".npy") {
     DataSet data;

@@ -31,14 +31,15 @@ struct DataSet {
 /// - a `.csv` file with a header: each column under its name;
 /// - a `.npz` file: each array under its name;
 /// - a `.npy` file: its array under the file's name without the ending, so `means.npy` is `means`;
-/// - a folder: each `.csv` and `.npy` file in it under the file's name without the ending; a `.csv` file
-/// without
-///   a header is a matrix [row][column], or a vector when it has a single row or column.
+/// - a folder: each `.csv` and `.npy` file in it under the file's name without the ending; a `.csv` file is a
+///   matrix [row][column], or a vector when it has a single row or column, whether or not its first line is a
+///   header.
 /// Cells of a table become numbers where they can, otherwise texts. Throws UserError, with line and column of
 /// a text, for malformed files, and for formats that cannot be read (compressed files).
 DataSet load_data(const std::filesystem::path& path);
 
-/// The rows of a `.csv` file as a matrix, its columns in the order of the file; a header is passed over.
+/// The rows of a `.csv` file as a matrix, its columns in the order of the file. A first line of names alone
+/// is a header and passed over; one of names and numbers is refused.
 nlohmann::json load_rows(const std::filesystem::path& path);
 
 class DataValue;

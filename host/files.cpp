@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <system_error>
 
 #include "host/errors.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -167,15 +167,7 @@ void write_atomically(const fs::path& target, std::string_view text) {
   });
 }
 
-std::string read_text(const fs::path& file) {
-  std::error_code ignored;
-  std::ifstream stream(file, std::ios::binary);
-  if (stream && !fs::is_directory(file, ignored)) {  // a folder opens, but reading from it fails
-    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  }
-  throw UserError(fmt::format(
-      "cannot read the file '{}' (its content is needed). Check its name and permissions", file.string()));
-}
+std::string read_text(const fs::path& file) { return read_user_text(file, 1); }
 
 Json strip_non_finite(Json value, std::vector<std::string>* removed) {
   if (!strip(value, "", removed) && !value.is_object()) return nullptr;

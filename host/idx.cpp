@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 
 #include "host/npy.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -122,6 +122,7 @@ NumericArray read_idx(const Source& source) {
   // Compared before anything is allocated: a wrong header must not ask for more than the file can give.
   if (!fits || bytes > source.most)
     refuse_damaged(source.name, "it ends before the last number that its header announces");
+  require_memory_of(source.name, bytes / std::visit([](const auto& v) { return sizeof v[0]; }, *values));
   const auto fill = [&]<class T>(std::vector<T>& v) {
     v.resize(bytes / sizeof(T));
     read_all(source, v.data(), bytes);
@@ -131,12 +132,7 @@ NumericArray read_idx(const Source& source) {
         std::reverse(byte, byte + sizeof(T));
       }
   };
-  try {
-    std::visit(fill, *values);
-  } catch (const std::bad_alloc&) {
-    refuse("{} has {} MiB (that is more memory than there is). Use less data, or a machine with more memory.",
-           source.name, bytes >> 20);
-  }
+  std::visit(fill, *values);
   char beyond = 0;  // at its end a packed file tells whether its check sum holds
   if (source.read(&beyond, 1) != 0) refuse_damaged(source.name, "it is longer than it says");
   return {std::move(shape), std::move(*values)};
@@ -146,8 +142,7 @@ NumericArray read_idx(const Source& source) {
 
 NumericArray load_idx(const fs::path& path) {
   const std::string name = path.string();
-  const std::uint64_t bytes = size_of(path);
-  std::ifstream file(path, std::ios::binary);
+  auto [file, bytes] = open_user_file(path);
   char mark[2] = {};
   file.read(mark, sizeof mark);
   file.clear();  // of the end of a file shorter than that

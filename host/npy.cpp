@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <fstream>
-#include <new>
+#include <cmath>
 #include <optional>
 #include <string_view>
+
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -112,8 +113,8 @@ class HeaderParser {
   const std::string& name_;
 };
 
-/// No values yet, of the type that `code` (kind and bytes, such as "f8") stands for; none for types that are
-/// no plain numbers.
+/// No values yet, of the type that `code` (kind and bytes, such as "f8") stands for, halves as their bits;
+/// none for types that are no plain numbers of up to 64 bits.
 std::optional<NumericArray::Values> values_of(std::string_view code) {
   if (code == "f4") return std::vector<float>();
   if (code == "f8") return std::vector<double>();
@@ -122,13 +123,14 @@ std::optional<NumericArray::Values> values_of(std::string_view code) {
   if (code == "i4") return std::vector<std::int32_t>();
   if (code == "i8") return std::vector<std::int64_t>();
   if (code == "u1" || code == "b1") return std::vector<std::uint8_t>();
-  if (code == "u2") return std::vector<std::uint16_t>();
+  if (code == "u2" || code == "f2") return std::vector<std::uint16_t>();
   if (code == "u4") return std::vector<std::uint32_t>();
   if (code == "u8") return std::vector<std::uint64_t>();
   return std::nullopt;
 }
 
 std::string elements_of(const std::string& type) {
+  if (type.ends_with("f12") || type.ends_with("f16")) return "numbers of more than 64 bits";
   switch (type.size() > 1 ? type[1] : '?') {
     case 'O':
       return "Python objects";
@@ -190,13 +192,18 @@ Header read_header(const NpyStream& stream, std::uint64_t& bytes_read) {
 
 }  // namespace
 
-std::uint64_t size_of(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (error || !std::ifstream(path))
-    refuse("cannot read the file '{}' (its content is needed). Check its name and permissions.",
-           path.string());
-  return size;
+float from_half(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
+  if (exponent == 0) {  // zero, or subnormal: a multiple of 2^-24
+    const float size = std::ldexp(static_cast<float>(fraction), -24);
+    return sign != 0 ? -size : size;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);  // 31: infinite or not a number
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+void require_memory_of(const std::string& name, std::uint64_t numbers) {
+  require_memory(name, 4.0 * sizeof(double) * static_cast<double>(numbers));
 }
 
 void refuse_damaged(const std::string& name, const std::string& how) {
@@ -228,6 +235,7 @@ NumericArray read_npy(const NpyStream& stream) {
     refuse_damaged(stream.name, "it ends before the last number that its header announces");
   if (bytes < stream.bytes)
     refuse_damaged(stream.name, fmt::format("{} bytes follow the last number", stream.bytes - bytes));
+  require_memory_of(stream.name, count);
   const auto fill = [&]<class T>(std::vector<T>& v) {
     v.resize(count);
     read_all(stream, reinterpret_cast<char*>(v.data()), count * sizeof(T));
@@ -239,11 +247,12 @@ NumericArray read_npy(const NpyStream& stream) {
       }
     if (header.columns_first && header.shape.size() > 1) v = row_by_row(v, header.shape);
   };
-  try {
-    std::visit(fill, *values);
-  } catch (const std::bad_alloc&) {
-    refuse("{} has {} MiB (that is more memory than there is). Use less data, or a machine with more memory.",
-           stream.name, bytes >> 20);
+  std::visit(fill, *values);
+  if (code == "f2") {
+    const auto& halves = std::get<std::vector<std::uint16_t>>(*values);
+    std::vector<float> wide(halves.size());
+    std::transform(halves.begin(), halves.end(), wide.begin(), from_half);
+    values = std::move(wide);
   }
   char beyond = 0;  // a stream tells at its end whether its check sum holds
   if (stream.read(&beyond, 1) != 0) refuse_damaged(stream.name, "it is longer than it says");

@@ -29,8 +29,12 @@ template <class... Args>
   throw UserError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// Size of a file that can be read; a UserError for another.
-std::uint64_t size_of(const std::filesystem::path& path);
+/// Throws UserError unless there is memory for so many numbers as doubles, and for a target's copies of them.
+/// For before anything is allocated that a header asks for.
+void require_memory_of(const std::string& name, std::uint64_t numbers);
+
+/// IEEE half precision: 1 bit of sign, 5 of exponent, 10 of fraction.
+float from_half(std::uint16_t bits);
 
 /// Throws the UserError of a file whose parts contradict each other; `how` is a clause such as "it ends
 /// early".

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "host/errors.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -33,8 +35,8 @@ bool can_plot(const std::string& script, bool quiet) {
   const fs::path folder = plot_folder(script);
   if (fs::exists(folder / script)) return true;
   if (!quiet)
-    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n", folder.string(),
-               script);
+    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n",
+               one_line(folder.string(), 160), script);
   return false;
 }
 
@@ -47,7 +49,7 @@ bool run_plot(const std::string& script, const std::vector<std::string>& argumen
   if (!quiet)
     fmt::print(stderr,
                "no picture: {} drew none (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
-               path);
+               one_line(path, 160));
   return false;
 }
 

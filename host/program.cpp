@@ -20,7 +20,7 @@ int run_program(const char* name, const std::function<int()>& body, bool speaks)
   try {
     status = body();
   } catch (const UserError& error) {
-    if (speaks) fmt::print(stderr, "{}: {}\n", name, one_line(error.what()));
+    if (speaks) fmt::print(stderr, "{}: {}\n", name, error.what());
     status = 2;
   } catch (const std::bad_alloc&) {
     if (speaks)

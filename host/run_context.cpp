@@ -184,14 +184,13 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   return plan;
 }
 
-void check_memory(const MemoryPlan& plan, bool quiet) {
+void check_memory(const MemoryPlan& plan, bool quiet, const std::string& advice) {
   const auto gib = [](double bytes) { return fmt::format("{:.1f} GiB", bytes / 1073741824); };
   const double have = available_memory();
   if (plan.host > 0.9 * have)
     throw UserError(
-        fmt::format("the run needs about {} of memory and {} are available (it would be killed). Lower "
-                    "--chains, raise --thin, or leave out --draws",
-                    gib(plan.host), gib(have)));
+        fmt::format("the run needs about {} of memory and {} are available (it would be killed). {}",
+                    gib(plan.host), gib(have), advice));
   std::string of_device;
 #ifdef LOCKSTEP_CUDA
   if (plan.device > 0) {

@@ -45,7 +45,8 @@ struct MemoryPlan {
 };
 MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size);
 
-/// Prints the memory plan, or throws UserError when the machine or its GPU has less.
-void check_memory(const MemoryPlan& plan, bool quiet);
+/// Prints the memory plan, or throws UserError when the machine or its GPU has less. `advice`: what to do.
+void check_memory(const MemoryPlan& plan, bool quiet,
+                  const std::string& advice = "Lower --chains, raise --thin, or leave out --draws");
 
 }  // namespace lockstep

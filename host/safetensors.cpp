@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <tuple>
 
+#include "host/json_text.hpp"
 #include "host/npy.hpp"
 #include "host/settings.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -60,35 +58,15 @@ std::optional<NumericArray::Values> values_of(const std::string& type) {
 
 float from_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-/// IEEE half precision: 1 bit of sign, 5 of exponent, 10 of fraction.
-float from_half(std::uint16_t bits) {
-  const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
-  if (exponent == 0) {  // zero, or subnormal: a multiple of 2^-24
-    const float size = std::ldexp(static_cast<float>(fraction), -24);
-    return sign != 0 ? -size : size;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);  // 31: infinite or not a number
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
 json parse_header(const std::string& text, const std::string& name) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  bool repeated = false;
-  const json::parser_callback_t watch = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      repeated = true;
-    return true;
-  };
   json header;
   try {
-    header = json::parse(text, watch);
-  } catch (const json::exception&) {
-    refuse_damaged(name, "its header is not JSON");
+    header = parse_json(text);
+  } catch (const BadJson& bad) {
+    refuse_damaged(name, bad.fault == BadJson::Fault::repeated ? "its header gives one name twice"
+                                                               : "its header is not JSON of a few levels");
   }
   if (!header.is_object()) refuse_damaged(name, "its header is no JSON object");
-  if (repeated) refuse_damaged(name, "its header gives one name twice");
   return header;
 }
 
@@ -127,22 +105,18 @@ NumericArray read_tensor(std::istream& file, Tensor tensor, const std::string& w
     // Compared before anything is allocated: a wrong header must not ask for more than the file can give.
     if (bytes_of(tensor.shape, sizeof(T)) != bytes)
       refuse_damaged(where, fmt::format("it has {} bytes, and its shape asks for another number", bytes));
+    require_memory_of(where, bytes / sizeof(T));
     v.resize(bytes / sizeof(T));
     read_all(file, reinterpret_cast<char*>(v.data()), bytes, where);
     swap_on_big_endian(v);
   };
-  try {
-    std::visit(fill, *values);
-    if (tensor.type == "F16" || tensor.type == "BF16") {
-      const auto& halves = std::get<std::vector<std::uint16_t>>(*values);
-      std::vector<float> wide(halves.size());
-      std::transform(halves.begin(), halves.end(), wide.begin(),
-                     tensor.type == "F16" ? from_half : from_bfloat);
-      values = std::move(wide);
-    }
-  } catch (const std::bad_alloc&) {
-    refuse("{} has {} MiB (that is more memory than there is). Use less data, or a machine with more memory.",
-           where, bytes >> 20);
+  std::visit(fill, *values);
+  if (tensor.type == "F16" || tensor.type == "BF16") {
+    const auto& halves = std::get<std::vector<std::uint16_t>>(*values);
+    std::vector<float> wide(halves.size());
+    std::transform(halves.begin(), halves.end(), wide.begin(),
+                   tensor.type == "F16" ? from_half : from_bfloat);
+    values = std::move(wide);
   }
   return {std::move(tensor.shape), std::move(*values)};
 }
@@ -151,8 +125,7 @@ NumericArray read_tensor(std::istream& file, Tensor tensor, const std::string& w
 
 std::map<std::string, NumericArray> load_safetensors(const fs::path& path) {
   const std::string name = path.string();
-  std::uint64_t rest = size_of(path);
-  std::ifstream file(path, std::ios::binary);
+  auto [file, rest] = open_user_file(path);
   unsigned char field[8] = {};
   if (rest < sizeof field) refuse_damaged(name, "it ends early");
   read_all(file, reinterpret_cast<char*>(field), sizeof field, name);
@@ -160,6 +133,8 @@ std::map<std::string, NumericArray> load_safetensors(const fs::path& path) {
   std::uint64_t length = 0;
   for (std::size_t i = sizeof field; i-- > 0;) length = 256 * length + field[i];
   if (length > rest) refuse_damaged(name, fmt::format("its header would have {} bytes", length));
+  constexpr double as_json = 20;  // what JSON takes of memory, for each byte of its text
+  require_memory(name, as_json * static_cast<double>(length));
   std::string text(length, ' ');
   read_all(file, text.data(), length, name);
   rest -= length;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "host/errors.hpp"
+#include "host/json_text.hpp"
 #include "host/suggest.hpp"
 
 namespace lockstep {
@@ -207,9 +208,17 @@ void SettingsReader::finish() const {
 }
 
 Settings parse_value(std::string_view text) {
-  Settings value = Settings::parse(text, nullptr, /*allow_exceptions=*/false);
-  const bool taken = value.is_number() || value.is_boolean() || value.is_array() || value.is_string();
-  return taken ? value : Settings(std::string(text));
+  try {
+    Settings value = parse_json(text);
+    if (value.is_number() || value.is_boolean() || value.is_array() || value.is_string()) return value;
+  } catch (const BadJson& bad) {
+    if (bad.fault == BadJson::Fault::nested)
+      throw UserError(
+          fmt::format("{} nests more than {} arrays in each other (no setting has so many indices). "
+                      "Correct it.",
+                      text, kMostNested));
+  }
+  return Settings(std::string(text));
 }
 
 SetOption parse_set(std::string_view text) {

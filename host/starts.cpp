@@ -12,7 +12,7 @@ namespace {
 
 bool is_uniform(const std::string& init, double& half_width) {
   if (init.rfind("uniform:", 0) != 0) return false;
-  half_width = std::stod(init.substr(8));
+  half_width = std::strtod(init.c_str() + 8, nullptr);  // the options have been checked
   return true;
 }
 

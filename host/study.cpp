@@ -70,6 +70,23 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
   }
 }
 
+/// Throws UserError where the machine lacks the memory for all replicates at once.
+void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, const StudyArgs& command) {
+  if (s.run.command == "evidence") return;  // one replicate after another
+  RunOptions run = s.run;
+  run.device = command.device;
+  try {
+    const RunSize size = run_size(run, p.config, p.target->dim(), replicates, s.adaptation == "pooled");
+    MemoryPlan plan = planned_memory(make_context(run, *p.target, s.label), p.config.model, size);
+    // Rows of results.csv: as they grow, and once more for the tables.
+    const double rows = 2.0 * p.target->dim() + double(p.target->quantities().size()) + 2;
+    plan.host += 4.0 * replicates * rows * sizeof(ResultRow);
+    check_memory(plan, true, "Lower its chains, or the replicates");
+  } catch (const UserError& e) {
+    throw UserError("setting \"" + s.label + "\": " + e.what());
+  }
+}
+
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
   std::set<std::string> known = {
@@ -147,8 +164,6 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   ChainRunOptions options = chain_run_options(run, units);
   options.pooled = s.adaptation == "pooled";
   options.draws = false;
-  const RunSize size = run_size(run, p.config, p.target->dim(), replicates, options.pooled);
-  check_memory(planned_memory(context, p.config.model, size), true);
   say_device(run, context);
   ChainRunResult r;
   try {
@@ -172,8 +187,8 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   if (!command.quiet)
     fmt::print(stderr,
                "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
-               s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
-               gradients / r.sampling_seconds, part.verdict);
+               one_line(s.label, 120), r.warmup_seconds + r.sampling_seconds, r.warmup_seconds,
+               gradients / replicates, gradients / r.sampling_seconds, part.verdict);
   return part;
 }
 
@@ -251,8 +266,8 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, seconds, gradients / seconds};
   if (!command.quiet)
-    fmt::print(stderr, "{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n", s.label,
-               seconds, gradients / replicates, gradients / seconds, part.verdict);
+    fmt::print(stderr, "{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
+               one_line(s.label, 120), seconds, gradients / replicates, gradients / seconds, part.verdict);
   return part;
 }
 
@@ -270,6 +285,10 @@ bool run_study(const StudyArgs& command) {
   if (command.out.empty()) throw UserError("a study needs a folder for its results. Give --out DIR");
   // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
   const auto folder = std::filesystem::absolute(command.file).parent_path();
+  const auto chosen = [&](const StudySetting& s) {
+    return command.only.empty() ||
+           std::find(command.only.begin(), command.only.end(), s.label) != command.only.end();
+  };
   std::vector<Prepared> prepared;
   Targets built;
   std::vector<std::string> fingerprints;
@@ -277,6 +296,7 @@ bool run_study(const StudyArgs& command) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
     prepared.push_back(prepare(s, folder, built));
+    if (chosen(s)) check_memory_of(s, prepared.back(), study.replicates, command);
     fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
@@ -288,9 +308,7 @@ bool run_study(const StudyArgs& command) {
   bool stopped = false, computed = false;
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
     const StudySetting& s = study.settings[k];
-    if (!command.only.empty() &&
-        std::find(command.only.begin(), command.only.end(), s.label) == command.only.end())
-      continue;
+    if (!chosen(s)) continue;
     if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
     computed = true;
     const auto part = s.run.command == "evidence"

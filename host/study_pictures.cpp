@@ -25,23 +25,6 @@ constexpr int kGrid = 240;
 constexpr int kExactDraws = 4000;  // behind the draws, where the density has more than two axes
 constexpr const char* kScript = "plot_study.py";
 
-/// The part of a file's name that stands for a label, another one for every label: blanks are underscores,
-/// what a name had better not hold is a percent sign and two hexadecimal digits. bench/plot/read.py does the
-/// same.
-std::string key_of(const std::string& label) {
-  std::string key;
-  for (const char c : label) {
-    if (c == ' ')
-      key += '_';
-    else if (std::string_view("+-.=").find(c) != std::string_view::npos ||
-             std::isalnum(static_cast<unsigned char>(c)))
-      key += c;
-    else
-      key += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return key;
-}
-
 /// Panels that need draws, from `kind` or `panels`.
 bool wants_draws(const nlohmann::json& plot) {
   static const std::set<std::string> with_draws = {"scatter", "trace", "density", "beta"};
@@ -142,7 +125,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   f.weighted_x = std::move(r.draws.weighted_x);
   f.log_weight = std::move(r.draws.log_weight);
   f.beta = std::move(r.draws.beta);
-  write_draws(command.out / "draws" / (key_of(s.label) + ".nc"), f);
+  write_draws(command.out / "draws" / (file_key(s.label) + ".nc"), f);
   return std::move(r.draws.x);
 }
 
@@ -172,13 +155,27 @@ void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>
     const auto& [label, frame] = of;
     const fs::path folder = command.out / "contours";
     if (frame.target->dim() <= 2)
-      write_contours(folder / (key_of(label) + ".json"), frame);
+      write_contours(folder / (file_key(label) + ".json"), frame);
     else if (frame.target->can_draw())
-      write_exact_draws(folder / (key_of(label) + ".nc"), *frame.target);
+      write_exact_draws(folder / (file_key(label) + ".nc"), *frame.target);
   }
 }
 
 }  // namespace
+
+std::string file_key(const std::string& label) {
+  std::string key;
+  for (const char c : label) {
+    if (c == ' ')
+      key += '_';
+    else if (std::string_view("+-.=").find(c) != std::string_view::npos ||
+             std::isalnum(static_cast<unsigned char>(c)))
+      key += c;
+    else
+      key += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return key;
+}
 
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
                                               const StudyArgs& command) {

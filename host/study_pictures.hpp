@@ -5,6 +5,11 @@
 
 namespace lockstep {
 
+/// The part of a file's name that stands for a label, another one for every label: blanks are underscores,
+/// what a name had better not hold is a percent sign and two hexadecimal digits. bench/plot/read.py does the
+/// same.
+std::string file_key(const std::string& label);
+
 struct StudyTarget {
   const StudySetting* setting;
   const TargetInstance* target;

@@ -8,6 +8,8 @@
 #include <cctype>
 #include <utility>
 
+#include "host/errors.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -15,6 +17,25 @@ std::string folded(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
+}
+
+/// The distance takes memory and time of the product of both lengths; longer words are no slips of a name.
+constexpr std::size_t kLongestName = 100;
+
+/// Those of `known` nearest in edit distance, the nearest first.
+std::vector<std::string> nearest(std::string_view name, std::vector<std::string> known, std::size_t at_most) {
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (std::string& candidate : known) {
+    const std::size_t distance =
+        edit_distance(name.substr(0, kLongestName), std::string_view(candidate).substr(0, kLongestName));
+    ranked.emplace_back(distance, std::move(candidate));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (auto& [distance, candidate] : ranked)
+    if (names.size() < at_most) names.push_back(std::move(candidate));
+  return names;
 }
 
 }  // namespace
@@ -38,6 +59,7 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
 }
 
 bool is_slip(std::string_view name, std::string_view known) {
+  if (std::max(name.size(), known.size()) > kLongestName) return false;
   const std::size_t distance = edit_distance(name, known);
   return distance <= std::max<std::size_t>(1, (name.size() + 1) / 3) &&
          distance < std::max(name.size(), known.size());
@@ -45,11 +67,13 @@ bool is_slip(std::string_view name, std::string_view known) {
 
 std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& known,
                                        std::size_t at_most) {
+  if (name.size() > kLongestName) return {};
   const std::string wanted = folded(name);
   // From three letters on, a beginning counts like one slip and an inner part like two: `leapfrog` finds
   // `num_leapfrog`, which is far away in edit distance.
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const std::string& candidate : known) {
+    if (candidate.size() > kLongestName) continue;
     const std::string text = folded(candidate);
     std::size_t score = edit_distance(wanted, text);
     bool close = is_slip(wanted, text);
@@ -77,7 +101,11 @@ std::string near_or_known(std::string_view name, const std::vector<std::string>&
   std::string near = did_you_mean(name, known);
   if (!near.empty()) return near;
   if (known.empty()) return fmt::format("There are no {}.", plural);
-  return fmt::format("Known {}: {}.", plural, fmt::join(known, ", "));
+  constexpr std::size_t most = 5;
+  std::vector<std::string> some = known.size() > most ? nearest(name, known, most) : known;
+  for (std::string& one : some) one = one_line(one, 40);
+  const std::string more = known.size() > most ? fmt::format(" and {} more", known.size() - most) : "";
+  return fmt::format("Known {}: {}{}.", plural, fmt::join(some, ", "), more);
 }
 
 }  // namespace lockstep

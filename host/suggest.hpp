@@ -12,7 +12,7 @@ namespace lockstep {
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Are both words so near in edit distance, within a third of the length of `name`, that one may be a slip of
-/// the other?
+/// the other? No word of more than 100 bytes is.
 bool is_slip(std::string_view name, std::string_view known);
 
 /// Those of `known` a user may have meant by `name`, at most `at_most`: the nearest one and its equals
@@ -23,8 +23,8 @@ std::vector<std::string> nearest_names(std::string_view name, const std::vector<
 /// "Did you mean a, b?", or "" when nothing is near.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
-/// As did_you_mean; when nothing is near, "Known <plural>: a, b, c." or "There are no <plural>.".
-/// The end of an error message about a name that nobody knows.
+/// As did_you_mean; when nothing is near, the nearest five, "Known <plural>: a, b, c, d, e and 7 more.", or
+/// "There are no <plural>.". The end of an error message about a name that nobody knows.
 std::string near_or_known(std::string_view name, const std::vector<std::string>& known,
                           std::string_view plural);
 

@@ -105,7 +105,13 @@ class HostInput : public TargetInput {
 
   static DataArray dense(const NumericArray& a) {
     DataArray out;
-    out.shape.assign(a.shape.begin(), a.shape.end());
+    for (const std::size_t size : a.shape) {
+      if (size > std::size_t(std::numeric_limits<int>::max()))
+        throw UserError(
+            fmt::format("an array has {} entries along one axis (at most {} are read). Give less data.", size,
+                        std::numeric_limits<int>::max()));
+      out.shape.push_back(int(size));
+    }
     std::visit([&](const auto& v) { out.values.assign(v.begin(), v.end()); }, a.values);
     return out;
   }

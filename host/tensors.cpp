@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string_view>
 
 #include "host/errors.hpp"
 #include "host/idx.hpp"
 #include "host/safetensors.hpp"
 #include "host/settings.hpp"
+#include "host/user_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -26,9 +26,8 @@ void require_there(const fs::path& path) {
 
 Arrays load_folder(const fs::path& folder) {
   Arrays arrays;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && entry.path().extension() == ".npy")
-      arrays.emplace(entry.path().stem().string(), load_npy(entry.path()));
+  for (const fs::path& path : files_in(folder))
+    if (path.extension() == ".npy") arrays.emplace(path.stem().string(), load_npy(path));
   if (arrays.empty())
     throw UserError(
         fmt::format("{} is a folder without .npy files (a folder stands for the arrays in it). Give a folder "
@@ -50,7 +49,7 @@ NumericArray images_of(Arrays arrays, const fs::path& path) {
 /// Does it begin as IDX or gzip do?
 bool begins_as_idx(const fs::path& path) {
   char start[3] = {1, 1, 0};
-  std::ifstream(path, std::ios::binary).read(start, sizeof start);
+  open_user_file(path).stream.read(start, sizeof start);
   const std::string_view bytes(start, sizeof start);
   return bytes.starts_with("\x1f\x8b") ||
          (bytes.starts_with(std::string_view("\0\0", 2)) && start[2] >= 0x08 && start[2] <= 0x0E);

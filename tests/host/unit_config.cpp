@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "host/starts.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -196,6 +198,34 @@ TEST_F(ConfigFiles, StrongerOptionsWinAndSettingsMerge) {
             (Settings{{"chains", 4}, {"iterations", 10}, {"target_settings", {{"dim", 5}, {"seed", 1}}}}));
   EXPECT_EQ(file.name("iterations"), "--iterations");
   EXPECT_EQ(file.name("chains"), "chains (f, line 1)");
+}
+
+// The parser calls itself for each of them, and so does what walks through its tables.
+TEST_F(ConfigFiles, TablesAndArraysNestAFewTimes) {
+  const int many = 300000;
+  std::string dotted = "a", inner;
+  for (int i = 0; i < many; ++i) dotted += ".a";
+  for (int i = 0; i < 30; ++i) inner += "{a.b.c.d = ";
+  const std::string nested = "more than 64 tables or arrays in each other";
+  refuses_run("\n" + dotted + " = 1\n", "run.toml, line 2: " + nested);
+  refuses_run("[" + dotted + "]\nb = 1\n", nested);
+  refuses_run("x = {y = '" + std::string(100, '.') + "', " + dotted + " = 1}\n", nested);
+  // Quoted texts end where TOML says, so that they hide no key.
+  refuses_run("x = {y = '''a'''', " + dotted + " = 1}\n", nested);
+  refuses_run("x = {y = \"\\\"\", \"a,b\"" + dotted.substr(1) + " = 1}\n", nested);
+  refuses_run("x = " + inner + "1" + std::string(30, '}') + "\n", nested);
+  refuses_run("x = " + std::string(many, '[') + std::string(many, ']') + "\n", "this is not TOML");
+  // A header without a key ends no program.
+  for (const char* header : {"[=]", "[[ =a]]", "[\u2028x]"}) refuses_run(header, "line 1: this is not TOML");
+  // Dots elsewhere are no keys.
+  const std::string dots(1000, '.');
+  refuses_run("# " + dots + "\ntarget = \"" + dots + "\"\nsampler = '''\n" + dots + "'''\nnone = 1\n",
+              "none");
+}
+
+// std::stod refuses numbers so near to zero.
+TEST_F(ConfigFiles, StartsMayBeTiny) {
+  EXPECT_TRUE(read_starts(run_of("init = \"uniform:1e-320\"").init, 2).empty());
 }
 
 }  // namespace

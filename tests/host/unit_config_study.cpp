@@ -203,7 +203,7 @@ TEST_F(ConfigFiles, RefusesBadStudies) {
                 "replicates (study.toml, line 1) is 0 (it must be a whole number from 1");
   refuses_study("seed = 'x'\n" + good, "seed (study.toml, line 1) is \"x\"");
   refuses_study("name = ''\n" + good,
-                "name (study.toml, line 1) is \"\" (the files of a study are known by it)");
+                "name (study.toml, line 1) is \"\" (the study's files bear it: 1 to 200 bytes");
   refuses_study("quantities = [1]\n" + good,
                 "quantities (study.toml, line 1) is [1] (it must be an array of texts");
   refuses_study("plot = 1\n" + good, "plot (study.toml, line 1) is 1 (it must be a table");
@@ -229,6 +229,26 @@ TEST_F(ConfigFiles, RefusesBadStudies) {
   refuses_study("[[setting]]\nlabel = \"a\\nb\"", "label (study.toml, line 2) holds a line end");
   refuses_study("[[setting]]\nlabel = 'a'\nsampler = 's'", "setting 'a' (study.toml, line 1) has no target");
   refuses_study("[[setting]]\nlabel = 'a'\ntarget = 't'", "setting 'a' (study.toml, line 1) has no sampler");
+}
+
+// Files bear them: what no file can be named is found out when hours of runs are over.
+TEST_F(ConfigFiles, NamesOfStudiesAndLabelsAreNamesOfFiles) {
+  const std::string setting = one_setting;
+  for (const std::string& name :
+       std::vector<std::string>{"", ".", "..", "a/b", "/", "a\\nb", "a\\u0000b", std::string(201, 'x')})
+    refuses_study("name = \"" + name + "\"\n" + setting, "name (study.toml, line 1) is ");
+  EXPECT_EQ(study_of("name = \"a b, c=1 %.\"\n" + setting).name, "a b, c=1 %.");
+  const auto labelled = [](const std::string& label) {
+    return "[[setting]]\nlabel = '" + label + "'\ntarget = 't'\nsampler = 's'\n";
+  };
+  refuses_study(labelled(std::string(201, 'x')), "Shorten it.");
+  refuses_study(labelled(std::string(67, '/')), "Shorten it.");
+  EXPECT_EQ(study_of(labelled(std::string(200, 'x'))).settings.size(), 1u);
+}
+
+TEST_F(ConfigFiles, ReplicatesAreAMillionAtMost) {
+  refuses_study("replicates = 1000000000\n" + std::string(one_setting),
+                "it must be a whole number from 1 to 1000000");
 }
 
 }  // namespace

@@ -106,14 +106,59 @@ TEST_F(DataFiles, LoadsFolders) {
   put("rbm/weights.csv", "0,1\n1,0\n");
   put("rbm/biases.csv", "0.5\n-0.5\n");
   put("rbm/row.csv", "1,2,3\n");
-  put("rbm/named.csv", "a,b\n1,2\n");
+  put("rbm/named.csv", "a,b\n1,2\n3,4\n");
+  put("rbm/column.csv", "x\n1\n2\n");
   put("rbm/notes.txt", "not data");
   EXPECT_EQ(load_data(folder_ / "rbm").values, (json{{"weights", {{0, 1}, {1, 0}}},
                                                      {"biases", {0.5, -0.5}},
                                                      {"row", {1, 2, 3}},
-                                                     {"named", {{"a", {1}}, {"b", {2}}}}}));
+                                                     {"named", {{1, 2}, {3, 4}}},
+                                                     {"column", {1, 2}}}));
   fs::create_directories(folder_ / "empty");
   EXPECT_HAS(complaint([&] { load_data(folder_ / "empty"); }), "is a folder without .csv or .npy files");
+}
+
+// A line that is no header must not be taken for one: a row would be lost without a word.
+TEST_F(DataFiles, MatricesMayHaveAHeader) {
+  const auto refused = [&](const std::string& text) {
+    const fs::path path = put("folder/means.csv", text);
+    const std::string said = complaint([&] { load_data(folder_ / "folder"); });
+    EXPECT_EQ(complaint([&] { load_rows(path); }), said);
+    return said;
+  };
+  for (const char* text : {"x,1\n3,4\n", ",x,y\n0,1,2\n", "1,b\n3,4\n", "NA,b\n3,4\n", "inf,b\n1,2\n"})
+    EXPECT_HAS(refused(text), "means.csv, line 1: some cells hold names and others do not");
+  EXPECT_HAS(refused("x,y\n"), "means.csv ends after its header");
+  EXPECT_HAS(refused("x,y\n1\n"), "means.csv, line 2: 1 cells where the first line has 2");
+  for (const char* first : {"nan,NA", "inf,-inf", "1e999,-1e999"}) {
+    put("folder/means.csv", std::string(first) + "\n3,4\n");
+    EXPECT_EQ(load_data(folder_ / "folder").values.at("means").size(), 2u) << first;
+  }
+}
+
+TEST_F(DataFiles, NestedTextsEndInOneLine) {
+  const std::string deep(100000, '[');
+  EXPECT_HAS(load_complaint("a.json", "{\"y\": " + deep), "a.json nests more than 64 arrays or objects");
+  EXPECT_HAS(load_complaint("b.json", "{\"y\": " + deep + std::string(deep.size(), ']') + "}"), "nests more");
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  EXPECT_HAS(load_complaint("c.json", objects), "c.json nests more than 64");
+  const auto nested = [](int n) { return "{\"y\":" + std::string(n, '[') + std::string(n, ']') + "}"; };
+  EXPECT_NO_THROW(load_data(put("d.json", nested(63))));
+  EXPECT_HAS(load_complaint("e.json", nested(64)), "nests more");
+}
+
+TEST_F(DataFiles, MessagesAreShortWhateverTheNames) {
+  json many = json::object();
+  for (int i = 0; i < 100000; ++i) many["entry number " + std::to_string(i)] = i;
+  const DataReader reader({.values = many}, "target t");
+  const std::string said = complaint([&] { reader.number("w"); });
+  EXPECT_HAS(said, "and 99995 more.");
+  EXPECT_LE(said.size(), 280u);
+  const std::string name(1000000, 'n');
+  const DataReader one({.values = {{name, "x"}}}, "target t");
+  EXPECT_LE(complaint([&] { one.number(name); }).size(), 280u);
+  EXPECT_LE(complaint([&] { one.number(name + "n"); }).size(), 280u);
 }
 
 /// [2.0, 3.0] as numpy.save writes it.
@@ -284,9 +329,8 @@ TEST_F(DataFiles, ReaderTreatsArraysAlike) {
   says([](auto& r) { r.matrix("m", 3, 3); },
        "m of target t has 2 rows (it must have 3 to fit the rest). Correct the data.");
   says([](auto& r) { r.number("w"); },
-       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, deep, l, m, "
-       "nan, "
-       "none, s, v.");
+       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, l, m, s, v "
+       "and 3 more.");
   says([](auto& r) { r.matrices("deep"); },
        "row 1, column 1 of matrix 1 of deep of target t is an array of shape [2] (a density needs finite "
        "numbers). "

@@ -256,6 +256,12 @@ TEST_F(StudyRuns, MistakesAreFoundBeforeAnythingRuns) {
   refused(study_text("150", "[plot]\nquantities = [\"probability_positive\"]\n"),
           "quantities (study.toml, line 8) names 'probability_positive'");
   refuses({"study", "absent.toml"}, "absent.toml");
+  // Before anything of that size is made.
+  refused(last + "target = \"mixture20\"\nsampler = \"hmc\"\nchains = 1000000\n",
+          "Lower its chains, or the replicates", {"--replicates", "1000000"});
+  EXPECT_LT(run({"study", "study.toml", "--out", "never", "--replicates", "1000000"}).peak_mib, 300);
+  refused(good, "--replicates is 1000000000 (it must be a whole number from 1 to 1000000)",
+          {"--replicates", "1000000000"});
 }
 
 TEST_F(StudyRuns, DrawsAndPictureWhereAskedFor) {

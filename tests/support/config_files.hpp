@@ -11,6 +11,10 @@ namespace lockstep::testing {
 /// Options and studies from files, in a folder of the test's own.
 class ConfigFiles : public FolderTest {
  protected:
+  void SetUp() override {  // not so long a name that messages, which are of one line, would shorten it
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("lockstep-config-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
   std::filesystem::path put(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
