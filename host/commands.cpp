@@ -12,6 +12,7 @@
 #include "host/item_config.hpp"
 #include "host/peak.hpp"
 #include "host/run_context.hpp"
+#include "host/run_report.hpp"
 #include "host/sample.hpp"
 #include "host/study.hpp"
 #include "host/suggest.hpp"
@@ -236,6 +237,8 @@ int run_one(const RunOptions& run) {
     return 130;
   }
   report(run, summary);
+  std::fflush(stdout);
+  draw_run(run);
   if (stopped) {
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
                run.out.empty() ? "with --out it could be gone on with" : goes_on);

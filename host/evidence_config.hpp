@@ -41,6 +41,10 @@ struct EvidenceConfig {
   bool runs_on() const { return method != "ais" && method != "bdmc" && method != "smc"; }
 };
 
+/// Whether --chains or --iterations ("chains", "iterations") is a method's to take: the chains of `pt` and
+/// `ti` are their levels, and those that go once from base to target have as many runs as the budget pays.
+bool method_takes(const std::string& method, const std::string& key);
+
 /// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails);
 

@@ -217,7 +217,8 @@ Json report_items(const RunOptions& run, const RunContext& context, const ItemCo
   write_summary(run.out / "summary.json", s);
   if (!interrupted) {
     std::filesystem::remove(run.out / "checkpoint");
-    if (can_plot("plot_items.py", run.quiet)) run_plot("plot_items.py", {run.out.string()}, run.quiet);
+    if (run.pictures && can_plot("plot_items.py", run.quiet))
+      run_plot("plot_items.py", {run.out.string()}, run.quiet);
   }
   return s;
 }
