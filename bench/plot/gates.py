@@ -17,8 +17,17 @@ class Gate:
     advice: str  # where it did not pass
 
 
+def plain(value, digits=6):
+    """Numbers of people: 1,234,567, 3.4e+09, 0.0123."""
+    if not finite(value):
+        return "" if value is None else str(value)
+    if isinstance(value, int) or float(value).is_integer() and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{value:.{digits}g}"
+
+
 def number(value):
-    return f"{value:.4g}" if finite(value) else ""
+    return plain(value, 4) if finite(value) else ""
 
 
 def worst(run, key):

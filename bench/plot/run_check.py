@@ -94,7 +94,8 @@ def check_every_picture(folder):
     assert (status, made, said) == (0, set(OF_DRAWS), ""), (status, made, said)
     check_pictures(folder, OF_DRAWS)
     assert page.count("<img ") == len(OF_DRAWS) and page.count("data:image/png;base64,iVBOR") == len(OF_DRAWS)
-    for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains", "--sampler pe"):
+    for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains", "--sampler pe",
+                 "true mean"):
         assert part in page, part
     assert "http" not in page, "the page needs the network"
     status, made, page, said = draw(folder, EVIDENCE)

@@ -5,7 +5,7 @@ import html
 import math
 
 from evidence_pictures import estimates_of, finite
-from gates import FAILED, PASSED, gates_of
+from gates import FAILED, PASSED, gates_of, plain
 
 # As the report of a study has it (host/study_report.cpp), and marks for gates.
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em}
@@ -27,15 +27,6 @@ COSTS = {"gradients": "gradients of the target", "warmup_gradients": "gradients 
 
 def text(value):
     return html.escape(str(value))
-
-
-def plain(value, digits=6):
-    """Numbers of people: 1,234,567, 3.4e+09, 0.0123."""
-    if not finite(value):
-        return "" if value is None else str(value)
-    if isinstance(value, int) or float(value).is_integer() and abs(value) < 1e7:
-        return f"{int(value):,}"
-    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{value:.{digits}g}"
 
 
 def with_error(value, error):
@@ -75,7 +66,7 @@ def estimates(run):
     found, truth = run.get("estimates"), run.get("truth") or {}
     if not found:
         return ""
-    has_truth = any(truth.get("mean") or [])
+    has_truth = any(finite(value) for value in truth.get("mean") or [])
     head = ["parameter", "mean", "sd", "second moment"]
     if has_truth:
         head[2:2] = ["true mean", "z"]
@@ -172,6 +163,16 @@ def verdict(run):
     return page
 
 
+def in_short(run):
+    """Chains, iterations, gradients and time, in one line."""
+    cost = run.get("cost")
+    parts = [f"{plain(run.get('chains'))} chains"] if run.get("chains") else []
+    parts += [f"{plain(run.get('iterations'))} iterations"] if run.get("iterations") else []
+    parts += [f"{plain(cost[key], 3)} {what}" for key, what in (("gradients", "gradients"), ("wall_s", "s in all"))
+              if finite(cost.get(key))]
+    return f"<p>{text(', '.join(parts))}</p>\n" if parts else ""
+
+
 def title_of(run):
     return f"{run.get('target', 'name')} by {run.get('sampler', 'name')}" + \
         (": log Z" if run.get("command") == "evidence" else "")
@@ -190,7 +191,7 @@ def page_of(run, pictures):
     shown = "".join(picture(*one) for one in pictures)
     parts = [f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" '
              f'content="width=device-width">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
-             f"<h1>{title}</h1>\n", verdict(run), "<h2>Gates</h2>\n", gate_table(run),
+             f"<h1>{title}</h1>\n", verdict(run), in_short(run), "<h2>Gates</h2>\n", gate_table(run),
              "<h2>Estimates</h2>\n", evidence(run), estimates(run), shown,
              "<h2>Cost</h2>\n", table([["what", "value"], *scalars(run.get("cost"), COSTS)]),
              "<h2>Diagnostics</h2>\n", diagnostics(run), "<h2>The run</h2>\n", about(run),
