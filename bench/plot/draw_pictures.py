@@ -65,12 +65,13 @@ def few_ticks(axis, count=4):
 
 
 def histogram(ax, values):
-    """Density of the draws by Freedman and Diaconis' rule, at least 20 bars."""
+    """Density of the draws by Freedman and Diaconis' rule; more bars where it would hide separated modes."""
     low, high = limits(values)
     inside = values[(values >= low) & (values <= high)]
     quartiles = np.percentile(inside, [25, 75]) if len(inside) else (0, 0)
     width = 2 * (quartiles[1] - quartiles[0]) / max(1, len(inside)) ** (1 / 3)
-    bars = int(np.clip((high - low) / width, 20, 60)) if width > 0 else 20
+    least = 20 if len(inside) < 200 else 40 if len(inside) < 5000 else 60
+    bars = int(np.clip((high - low) / width, least, 80)) if width > 0 else least
     heights, edges = np.histogram(inside, bins=bars, range=(low, high))
     ax.stairs(heights / max(1, len(values)) / (edges[1] - edges[0]), edges, fill=True, color=FILL, alpha=0.75)
     ax.set_xlim(low, high)
@@ -154,7 +155,7 @@ def corner(run):
             if column == row:
                 histogram(ax, run.draws.pooled(places[row]))
             else:
-                cloud(ax, x[:, places[column]], x[:, places[row]], divergent)
+                cloud(ax, x[:, places[column]], x[:, places[row]], divergent, max(40, 200 // size))
                 ax.set_ylim(bounds[row])
                 few_ticks(ax.yaxis)
                 ax.spines[["top", "right"]].set_visible(True)
@@ -178,13 +179,13 @@ def corner(run):
     return figure, said
 
 
-def cloud(ax, x, y, divergent):
+def cloud(ax, x, y, divergent, across):
     """Points where there are few draws, hexagons by their number where there are many."""
     if len(x) <= MAX_POINTS:
         ax.scatter(x, y, s=6, color=FILL, alpha=0.35, linewidths=0)
     else:
         low, high = (limits(x[np.isfinite(x)]), limits(y[np.isfinite(y)]))
-        ax.hexbin(x, y, gridsize=45, extent=(*low, *high), cmap=DENSITY, norm=PowerNorm(0.5), mincnt=1,
+        ax.hexbin(x, y, gridsize=across, extent=(*low, *high), cmap=DENSITY, norm=PowerNorm(0.5), mincnt=1,
                   linewidths=0.1)
     if divergent.any():
         ax.scatter(x[divergent], y[divergent], s=26, marker="x", color=DIVERGENT, linewidths=1.4, zorder=4)

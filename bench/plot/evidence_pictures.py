@@ -46,6 +46,8 @@ def log_z(run):
     bounds = finite(z.get("lower")), finite(z.get("upper"))
     copies = [item["log_z"]["estimate"] for item in run.get("items") or []
               if finite((item.get("log_z") or {}).get("estimate"))]
+    if len(lines) == 1 and not any(bounds) and not copies:
+        return None  # one number is no picture
     height = 0.3 * (len(lines) + any(bounds) + bool(copies)) + 1.1
     figure, axes = new_figure(height, 1, 1)
     ax, names = axes[0, 0], []
