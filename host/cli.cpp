@@ -19,9 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "--init-scale" -> "init_scale"; the method of evidence is the sampler of RunOptions.
+bool is_negative(const std::string& flag) { return flag.starts_with("--no-"); }
+
+/// "--init-scale" -> "init_scale", "--no-pictures" -> "pictures"; the method of evidence is the sampler of
+/// RunOptions.
 std::string key_of(std::string flag) {
-  flag.erase(0, 2);
+  flag.erase(0, is_negative(flag) ? 5 : 2);
   std::replace(flag.begin(), flag.end(), '-', '_');
   return flag == "method" ? "sampler" : flag;
 }
@@ -99,6 +102,7 @@ GivenOptions given_on_line(const CLI::App& command, const std::vector<OptionSpec
     Settings value = values.back();
     // The value of a number or a toggle is checked later, with that of a file.
     if (spec.kind != OptionKind::text) value = parse_value(values.back());
+    if (is_negative(spec.flag) && value.is_boolean()) value = !value.get<bool>();
     given.set(key_of(spec.flag), value, spec.flag);
   }
   return given;

@@ -64,10 +64,12 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       device,
       threads,
       {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
-      {"--out", "DIR", text, output, "Folder for summary.json, run.toml and the rest; without it, no files."},
+      {"--out", "DIR", text, output,
+       "Folder for summary.json, run.toml, report.html and the rest; without it, no files."},
       {"--draws", "", toggle, output, "Store the draws too, as draws.nc (otherwise moments only)."},
       {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
       {"--thin", "N", number, output, "Store every N-th draw.", true},
+      {"--no-pictures", "", toggle, output, "Leave out report.html and its pictures."},
       {"--checkpoint", "SECONDS", number, output,
        evidence ? "Save the state every so often (default: only when interrupted; not ais, bdmc, smc)."
                 : "Save the state every so often (default: only when interrupted)."},

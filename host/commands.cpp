@@ -13,6 +13,7 @@
 #include "host/peak.hpp"
 #include "host/run_context.hpp"
 #include "host/run_files.hpp"
+#include "host/run_report.hpp"
 #include "host/sample.hpp"
 #include "host/study.hpp"
 #include "host/suggest.hpp"
@@ -240,6 +241,8 @@ int run_one(const RunOptions& run) {
     throw;
   }
   report(run, summary);
+  std::fflush(stdout);
+  draw_run(run);
   if (stopped) {
     const bool saved = std::filesystem::exists(run.out / "checkpoint");
     fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",

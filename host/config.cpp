@@ -277,6 +277,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   read_path("out", run.out);
   run.draws = reader.get("draws", run.draws);
   run.warmup_draws = reader.get("warmup_draws", run.warmup_draws);
+  run.pictures = reader.get("pictures", run.pictures);
   read_int("thin", run.thin, 1, any_int);
   run.checkpoint = reader.non_negative("checkpoint", run.checkpoint);
   run.resume = reader.get("resume", run.resume);
@@ -312,6 +313,7 @@ nlohmann::ordered_json run_option_values(const RunOptions& run) {
           {"out", run.out.string()},
           {"draws", run.draws},
           {"warmup_draws", run.warmup_draws},
+          {"pictures", run.pictures},
           {"thin", run.thin},
           {"checkpoint", run.checkpoint},
           {"resume", run.resume},

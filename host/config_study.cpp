@@ -7,6 +7,7 @@
 #include "host/config.hpp"
 #include "host/config_plot.hpp"
 #include "host/errors.hpp"
+#include "host/evidence_config.hpp"
 #include "host/settings.hpp"
 #include "host/study_grid.hpp"
 #include "host/study_pictures.hpp"
@@ -79,6 +80,14 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
     }
     (contains(own_keys, key) ? own : of_run).set(key, item.value(), all.name(key));
   }
+  // What the study sets for all is for those that take it.
+  const auto text = [&](const char* key, const char* standard) {
+    const auto found = of_run.values.find(key);
+    return found != of_run.values.end() && found->is_string() ? found->get<std::string>() : standard;
+  };
+  if (text("command", "sample") == "evidence")
+    for (const std::string& key : default_keys)
+      if (!method_takes(text("sampler", "auto"), key)) run.values.erase(key);
   run.override_with(of_run);
 
   StudySetting setting;

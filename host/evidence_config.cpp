@@ -211,6 +211,14 @@ std::vector<double> EvidenceConfig::ladder(const CommunicationBarrier& barrier) 
                                    : barrier.equal_ladder(k);
 }
 
+bool method_takes(const std::string& method, const std::string& key) {
+  EvidenceConfig c;
+  c.method = method;
+  const bool chain = c.runs_on() && method != "bound";
+  if (key == "chains") return chain && method != "pt" && method != "ti";
+  return key != "iterations" || chain;
+}
+
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   EvidenceConfig c;
   c.method = run.sampler;

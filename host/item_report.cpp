@@ -217,7 +217,7 @@ Json report_items(const RunOptions& run, const RunFiles& files, const RunContext
        {"images.npy", [&](const path& file) { write_atomically(file, images_npy(items, t.done())); }}});
   if (run.out.empty()) return s;
   for (const char* older : {"items.png", "items.svg"}) std::filesystem::remove(run.out / older);
-  if (!interrupted && can_plot("plot_items.py", run.quiet))
+  if (!interrupted && run.pictures && can_plot("plot_items.py", run.quiet))
     run_plot("plot_items.py", {run.out.string()}, run.quiet);
   return s;
 }

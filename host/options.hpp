@@ -39,6 +39,7 @@ struct RunOptions {
   std::filesystem::path out;        // empty: no files
   bool draws = false;
   bool warmup_draws = false;  // those of the warm-up too
+  bool pictures = true;       // of --out: report.html and what it shows
   int thin = 1;
   double checkpoint = 0;  // seconds between checkpoints; 0: none
   bool resume = false;

@@ -2,7 +2,9 @@
 #include "host/plot_scripts.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -42,14 +44,35 @@ bool can_plot(const std::string& script, bool quiet) {
 
 bool run_plot(const std::string& script, const std::vector<std::string>& arguments, bool quiet) {
   const std::string path = (plot_folder(script) / script).string();
-  const char* python = std::getenv("LOCKSTEP_PYTHON");
-  std::string line = quoted(python ? python : "/usr/bin/python3") + " " + quoted(path);
+  const char* given = std::getenv("LOCKSTEP_PYTHON");
+  const std::string python = given ? given : "/usr/bin/python3";
+  std::string line = quoted(python) + " " + quoted(path);
   for (const std::string& a : arguments) line += " " + quoted(a);
-  if (std::system((line + (quiet ? " > /dev/null 2>&1" : " > /dev/null")).c_str()) == 0) return true;
-  if (!quiet)
-    fmt::print(stderr,
-               "no picture: {} drew none (it needs python3-matplotlib, python3-numpy, python3-netcdf4)\n",
-               one_line(path, 160));
+  FILE* pipe =
+      popen((line + " 2>&1 > /dev/null < /dev/null").c_str(), "r");  // what it says on standard error
+  if (pipe == nullptr) {
+    if (!quiet) fmt::print(stderr, "no picture: {} cannot be started\n", python);
+    return false;
+  }
+  // Its own lines are passed on; of a traceback and the warnings of libraries, the last line says enough.
+  const std::string own = fs::path(script).stem().string() + ": ";
+  std::string last, text;
+  for (char letter; std::fread(&letter, 1, 1, pipe) == 1;) {
+    if (letter != '\n') {
+      text += letter;
+      continue;
+    }
+    if (!quiet && text.starts_with(own)) fmt::print(stderr, "{}\n", text);
+    if (!text.empty()) last = text;
+    text.clear();
+  }
+  const int status = pclose(pipe);
+  if (status == 0) return true;
+  if (quiet || last.starts_with(own)) return false;
+  if (WIFEXITED(status) && WEXITSTATUS(status) >= 126)
+    fmt::print(stderr, "no picture: {} cannot be started (LOCKSTEP_PYTHON names another Python)\n", python);
+  else
+    fmt::print(stderr, "no picture: {} stopped ({})\n", one_line(path, 160), one_line(last, 160));
   return false;
 }
 

@@ -9,8 +9,8 @@ namespace lockstep {
 /// it is not.
 bool can_plot(const std::string& script, bool quiet);
 
-/// Runs it by Python; says on standard error, unless quiet, what it needs when it fails, and returns whether
-/// it did not.
+/// Runs it by Python and returns whether it ended well. Unless quiet, its own lines (which begin with its name)
+/// are passed on to standard error, and one line says why where it fails without one.
 bool run_plot(const std::string& script, const std::vector<std::string>& arguments, bool quiet);
 
 }  // namespace lockstep

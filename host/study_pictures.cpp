@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kShownDraws = 10000;  // as many as the papers' figures show
+constexpr int kShownChains = 4;              // of a replicate
 constexpr int kGrid = 240;
 constexpr int kExactDraws = 4000;  // behind the draws, where the density has more than two axes
 constexpr const char* kScript = "plot_study.py";
@@ -100,7 +101,22 @@ void write_exact_draws(const fs::path& file, const TargetInstance& target) {
   write_draws(file, f);
 }
 
-/// The first draws of replicate 0, which are returned too: the very chains behind its rows in results.csv.
+/// What belongs to kShownChains chains, evenly spread, in an array [chain][..]; all of it where there are no
+/// more.
+template <class T>
+std::vector<T> of_few_chains(std::vector<T> all, int chains) {
+  if (chains <= kShownChains) return all;
+  const std::size_t width = all.size() / chains;
+  std::vector<T> few;
+  for (int k = 0; k < kShownChains; ++k) {
+    const auto from =
+        all.begin() + std::ptrdiff_t(width * ((2 * k + 1) * std::int64_t(chains) / (2 * kShownChains)));
+    few.insert(few.end(), from, from + std::ptrdiff_t(width));
+  }
+  return few;
+}
+
+/// The first draws of replicate 0, which are returned too: chains behind its rows in results.csv.
 std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, const StudyArgs& command) {
   const StudySetting& s = *t.setting;
   RunOptions run = s.run;
@@ -114,19 +130,21 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   for (std::uint32_t u = 1; o.pooled && u < std::uint32_t(study.replicates); ++u) o.units.push_back(u);
   o.draws = true;
   o.draw_units = 1;
-  o.longest = kShownDraws;
+  o.longest = run.chains > kShownChains ? kShownDraws / kShownChains : kShownDraws;
   ChainRunResult r = run_chains(context, *t.config, o);
   DrawsFile f;
-  f.chains = run.chains;
+  f.chains = std::min(run.chains, kShownChains);
   f.draws = r.draws.draws;
   f.dim = t.target->dim();
   f.pseudo_samples = t.config->model.pseudo_samples > 1 ? t.config->model.pseudo_samples : 0;
-  f.x = r.draws.x;
-  f.weighted_x = std::move(r.draws.weighted_x);
-  f.log_weight = std::move(r.draws.log_weight);
-  f.beta = std::move(r.draws.beta);
+  std::vector<float> x = of_few_chains(std::move(r.draws.x), run.chains);
+  f.x = x;
+  f.weighted_x = of_few_chains(std::move(r.draws.weighted_x), run.chains);
+  f.log_weight = of_few_chains(std::move(r.draws.log_weight), run.chains);
+  f.beta = of_few_chains(std::move(r.draws.beta), run.chains);
+  f.attributes["chains_of_replicate"] = std::to_string(run.chains);  // which the pictures name
   write_draws(command.out / "draws" / (file_key(s.label) + ".nc"), f);
-  return std::move(r.draws.x);
+  return x;
 }
 
 /// Draws of every setting shown, and the density of each target among them: in a file named after the first
@@ -144,7 +162,7 @@ void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>
   for (const auto& t : targets) {
     const StudySetting& s = *t.setting;
     if (!chosen(shown, s.label) || !chosen(command.only, s.label)) continue;
-    if (s.run.chains > 4 || s.run.command != "sample") continue;
+    if (s.run.command != "sample") continue;
     const auto x = write_draws_of(t, study, command);
     const std::string density =
         fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string());

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -10,6 +11,7 @@ import style
 from modes import Modes
 
 MAX_POINTS = 10000  # per scatter, as many as a reader can tell apart at this size
+MAX_PATHS = 4  # of chains, in one axes of a trace
 HPD_MASSES = (0.5, 0.9, 0.99)
 
 
@@ -75,7 +77,7 @@ class DrawPanel:
         rows = self.rows()
         num_columns = max(len(row) for row in rows)
         axes = figure.subplots(len(rows), num_columns, squeeze=False)
-        limits = self.limits()
+        self.boxes = limits = self.limits()
         for row, row_axes in zip(rows, axes):
             for column, ax in enumerate(row_axes):
                 if column >= len(row):
@@ -165,6 +167,16 @@ class PlanePanel(DrawPanel):
         return f"{visited} of {modes.count} modes"
 
 
+    def chains_shown(self):
+        """`4 of the 64 chains of ` where a replicate has more than its draws file holds, else nothing."""
+        pairs = {(len(draws.x), draws.num_chains) for draws in self.draws.values() if draws.num_chains > len(draws.x)}
+        if not pairs:
+            return ""
+        few, all_of = pairs.pop()
+        return f"{few} chains, where there are more, of " if pairs or len({d.num_chains for d in self.draws.values()}) > 1 \
+            else f"{few} of the {all_of} chains of "
+
+
 class ScatterPanel(PlanePanel):
     kind = "scatter"
 
@@ -179,26 +191,83 @@ class ScatterPanel(PlanePanel):
     def draw(self, figure):
         super().draw(figure)
         known = all(label in self.context.study.settings for label in self.draws)
-        self.caption(figure, "points: draws of one replicate" if known else "points: draws")
+        replicate = f"points: draws of {self.chains_shown()}one replicate"
+        self.caption(figure, replicate if known or self.chains_shown() else "points: draws")
 
 
 class TracePanel(PlanePanel):
     kind = "trace"
 
     def draw_label(self, ax, label):
-        """The path of the first chain: how far one iteration reaches."""
-        num_draws = int(self.context.study.plot.get("trace_draws", 1000))
-        x = self.first_replicate(label)[0, :num_draws][:, self.dims]
+        """Paths of a few chains, a shade each: how far one iteration reaches, and whether chains meet."""
+        chains = self.first_replicate(label)[:MAX_PATHS]
+        num_draws = max(2, int(self.context.study.plot.get("trace_draws", 1000)) // len(chains))
         self.draw_regions(ax, label)
-        color = self.context.look.color_of(label)
-        ax.plot(x[:, 0], x[:, 1], color=color, linewidth=0.5, alpha=0.55, zorder=-3)
-        ax.scatter(x[:, 0], x[:, 1], s=4, color=color, linewidths=0, zorder=-2)
-        self.title(ax, label, self.mode_note(label, x))
-        self.num_drawn = len(x)
+        for rank, chain in enumerate(chains):
+            x = chain[:num_draws, self.dims]
+            shade = (rank + 0.5) / len(chains) - 0.5  # one chain has the label's own colour
+            color = style.blend(self.context.look.color_of(label), "#ffffff" if shade < 0 else "#000000", abs(shade))
+            ax.plot(x[:, 0], x[:, 1], color=color, linewidth=0.5, alpha=0.55, zorder=-3)
+            ax.scatter(x[:, 0], x[:, 1], s=4, color=color, linewidths=0, zorder=-2)
+        self.title(ax, label, self.mode_note(label, chains[:, :num_draws, self.dims].reshape(-1, 2)))
+        self.num_drawn, self.num_paths = len(x), len(chains)
 
     def draw(self, figure):
         super().draw(figure)
-        self.caption(figure, f"lines join {self.num_drawn} consecutive draws of one chain")
+        who = "one chain" if self.num_paths == 1 else f"each of {self.num_paths} chains"
+        if few := self.chains_shown():
+            who = f"each of {few}one replicate"
+        self.caption(figure, f"lines join {self.num_drawn} consecutive draws of {who}")
+
+
+class PlaneDensityPanel(PlanePanel):
+    """How many draws fall where in the plane, in hexagons, under the lines of the target's regions."""
+
+    kind = "density"
+
+    def cell_height(self, num_columns):
+        return super().cell_height(num_columns) + 0.2  # the name of the axis
+
+    def draw_label(self, ax, label):
+        x = self.first_replicate(label)[:, :, self.dims].reshape(-1, 2)
+        left, right, bottom, top = self.boxes[self.context.look.group_of[label]]
+        color = self.context.look.color_of(label)
+        shades = LinearSegmentedColormap.from_list("density", [style.blend("#ffffff", color, 0.15), color,
+                                                               style.blend(color, "#000000", 0.6)])
+        ax.hexbin(x[:, 0], x[:, 1], gridsize=60, extent=(left, right, bottom, top), mincnt=1, cmap=shades,
+                  norm=PowerNorm(0.5), linewidths=0.1, zorder=-3)
+        grid = self.contours.get(label)
+        if grid is not None:
+            levels = highest_density_levels(grid.log_density)
+            ax.contour(grid.x, grid.y, np.maximum(grid.log_density, levels[0] - 50), levels=levels, colors=style.INK,
+                       linewidths=0.7, zorder=-2)
+        self.title(ax, label, self.mode_note(label, x))
+
+    def frame(self, ax, limits):
+        super().frame(ax, limits)
+        names = next(iter(self.draws.values())).names
+        ax.set_xlabel(names[self.dims[0]])
+        if ax.get_subplotspec().is_first_col():
+            ax.set_ylabel(names[self.dims[1]])
+
+    def draw(self, figure):
+        axes = super().draw(figure)
+        for row, labels in zip(axes, self.rows()):
+            group = self.context.look.heading(self.context.look.group_of[labels[0]])
+            if group:  # above the name of the axis, which stands where scatter has the heading
+                row[0].set_ylabel(f"{group}\n{next(iter(self.draws.values())).names[self.dims[1]]}")
+        text = f"Shades: how many draws of {self.chains_shown()}one replicate"
+        if self.contours:
+            text += "; lines: regions that hold 50, 90 and 99 % of the target's probability"
+        figure.supxlabel(text + ".", fontsize=9, color="#555555", x=0.01, ha="left")
+        return axes
+
+
+def density_panel(context):
+    """In the plane where the draws of all labels have two axes or more; else of their first axis."""
+    found = [draws for label in context.labels if (draws := context.draws(label)) is not None]
+    plane = found and all(draws.x.shape[2] > 1 for draws in found)
+    return PlaneDensityPanel(context) if plane else DensityPanel(context)
 
 
 class DensityPanel(DrawPanel):
@@ -240,7 +309,7 @@ class DensityPanel(DrawPanel):
     def frame(self, ax, _):
         ax.set_xlim(self.range)
         ax.set_ylim(0, 1.06 * self.top)
-        ax.set_xlabel("x")
+        ax.set_xlabel(next(iter(self.draws.values())).names[0].removesuffix("[0]"))
 
     def draw(self, figure):
         axes = super().draw(figure)

@@ -29,7 +29,7 @@ from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.ticker import MaxNLocator  # noqa: E402
 
 import read  # noqa: E402
-from plot_study import write  # noqa: E402
+from output import write  # noqa: E402
 
 NUMBERS = ("log_z", "se", "lower", "lower_se", "upper", "upper_se", "gap", "ess", "reverse_ess")
 MAX_GAP, MIN_ESS = 1.0, 2.0

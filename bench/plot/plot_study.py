@@ -16,18 +16,17 @@ stands in the study file's [plot] table:
     cost = "gradients"                       # cost: unit, else "seconds"
     against = "chains"                       # convergence, estimates, sandwich: or "gradients_per_chain", else
                                              # "gradients"
-    count_modes = true                       # scatter, trace: how many of the grid's modes the draws visit
+    count_modes = true                       # scatter, trace, density: how many of the grid's modes the draws visit
     columns = 5                              # scatter, trace, density: axes in a row
-    dims = [0, 1]                            # scatter, trace: the two coordinates
-    equal_aspect = false                     # scatter, trace: let the plane stretch
-    trace_draws = 1000                       # trace: draws joined
+    dims = [0, 1]                            # scatter, trace, density: the two coordinates
+    equal_aspect = false                     # scatter, trace, density: let the plane stretch
+    trace_draws = 1000                       # trace: draws joined, over the chains shown (4 at most)
 
 Exit status: 0 done, 1 nothing could be drawn, 2 bad input.
 """
 import argparse
 import difflib
 import functools
-import os
 import sys
 from pathlib import Path
 
@@ -46,9 +45,10 @@ import panels  # noqa: E402
 import read  # noqa: E402
 import sandwich_panel  # noqa: E402
 import sweep_panel  # noqa: E402
+from output import write  # noqa: E402
 
 KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
-         "trace": draw_panels.TracePanel, "density": draw_panels.DensityPanel, "beta": beta_panel.BetaPanel,
+         "trace": draw_panels.TracePanel, "density": draw_panels.density_panel, "beta": beta_panel.BetaPanel,
          "sweep": sweep_panel.SweepPanel, "convergence": convergence_panel.ConvergencePanel,
          "estimates": convergence_panel.EstimatesPanel, "sandwich": sandwich_panel.SandwichPanel}
 
@@ -153,20 +153,6 @@ def freeze_layout(figure, parts):
         ax.set_position(np.round(ax.get_position(original=True).bounds, 5))
     for text in [text for part in [figure, *parts] for text in part.texts]:
         text.set_position(np.round(text.get_position(), 5))
-
-
-def write(figure, path, form, title):
-    """To a temporary name, then renamed; no date, no version inside: equal input gives equal bytes."""
-    metadata = {"Title": title, **({"Software": None} if form == "png" else {"Date": None, "Creator": None})}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(temporary, format=form, dpi=style.DPI, metadata=metadata)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise read.PlotError(f"cannot write {path} ({error.strerror}). Make the folder writable.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
 
 
 def main(arguments=None):

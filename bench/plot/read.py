@@ -63,6 +63,8 @@ class Draws:
 
     x: np.ndarray
     beta: np.ndarray | None
+    names: list  # of the axes
+    num_chains: int  # of a replicate; x may hold a few of them
 
 
 @dataclass
@@ -230,6 +232,8 @@ def read_draws(path):
         with netCDF4.Dataset(path) as data:
             data.set_auto_mask(False)
             x = np.asarray(data["posterior"]["x"][:], dtype=float)
+            names = names_in(data["posterior"])
+            num_chains = int(getattr(data, "chains_of_replicate", len(x)))
             beta = None
             if "weighted" in data.groups and "beta" in data["weighted"].variables:
                 beta = np.asarray(data["weighted"]["beta"][:], dtype=float).ravel()
@@ -241,7 +245,17 @@ def read_draws(path):
     if x.ndim != 3 or x.size == 0:
         raise PlotError(f"{path}: posterior x has shape {x.shape} ((chain, draw, dim) is needed). "
                         "Run that setting again.")
-    return Draws(x, None if beta is None else beta[np.isfinite(beta)])
+    return Draws(x, None if beta is None else beta[np.isfinite(beta)], names, num_chains)
+
+
+def names_in(group):
+    """Of x's axes: the coordinate of its last dimension where it holds names, else x[i]."""
+    x = group["x"]
+    if x.ndim < 3:
+        return ["x"]
+    last = x.dimensions[2]
+    values = group[last][:] if last in group.variables else range(x.shape[2])
+    return [value if isinstance(value, str) else f"x[{i}]" for i, value in enumerate(values)]
 
 
 def density_file(folder, setting, settings, ending):

@@ -17,6 +17,7 @@ import grid
 import plot_items
 import plot_study
 import read
+import run_check
 import sandwich_panel
 import style
 
@@ -189,8 +190,7 @@ def check_sandwich(folder):
 
 
 def check_pictures(plane, line):
-    for kind in plot_study.KINDS:
-        folder = line if kind == "density" else plane
+    for kind, folder in [*((kind, plane) for kind in plot_study.KINDS), ("density", line)]:
         status, said = run_script(folder, f'kind = "{kind}"\ncount_modes = true')
         assert (status, said) == (0, ""), (kind, status, said)
         png, svg = pictures(folder)
@@ -261,6 +261,7 @@ def run():
         check_sandwich(plane)
         check_pictures(plane, line)
         check_items(Path(name) / "items")
+        run_check.check(Path(name) / "run")
         check_missing(plane)
         check_bad_input(plane)
     print("plot_study: every kind of picture was drawn")

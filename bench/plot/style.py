@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """One look for every picture: sizes, fonts, colours safe for the colour-blind, groups of labels."""
 import re
+import sys
+from pathlib import Path
 
-import matplotlib
+try:
+    import matplotlib
+    import netCDF4  # noqa: F401  (of the modules that every script reads with)
+except ModuleNotFoundError as missing:
+    sys.exit(f"{Path(sys.argv[0]).stem}: Python has no {missing.name} (there are no pictures without it). Install "
+             "python3-matplotlib, python3-numpy and python3-netcdf4.")
 from matplotlib.colors import to_hex, to_rgb
 
 from read import pseudo_samples_in

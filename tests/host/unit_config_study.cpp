@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "host/errors.hpp"
+#include "host/evidence_config.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -87,6 +90,43 @@ groups = { a = "A" }
   EXPECT_EQ(b.run.se, 0);
   EXPECT_EQ(b.adaptation, "replicate");
   EXPECT_EQ(study.settings[2].run.precision, "mixed");
+}
+
+TEST_F(ConfigFiles, WhatAStudySetsForAllIsForThoseThatTakeIt) {
+  const Study study = study_of(R"(
+chains = 64
+iterations = 500
+[[setting]]
+label = "{method}"
+command = "evidence"
+target = "mixture20"
+method = ["st", "pt", "ti", "ais", "smc"]
+[[setting]]
+label = "plain"
+target = "mixture20"
+sampler = "hmc"
+[[setting]]
+label = "auto"
+command = "evidence"
+target = "mixture20"
+)");
+  ASSERT_EQ(study.settings.size(), 7u);
+  // Every setting is one that evidence takes; the levels of pt and ti are their chains, ais and smc are one
+  // pass.
+  for (const StudySetting& s : study.settings) {
+    RunOptions run = s.run;
+    if (run.command == "evidence") EXPECT_NO_THROW(evidence_config(run, 2, Tails::gaussian)) << s.label;
+    const bool chains = s.label == "st" || s.label == "plain" || s.label == "auto";
+    EXPECT_EQ(s.run.chains, chains ? 64 : 0) << s.label;
+    const bool once = s.label == "ais" || s.label == "smc";
+    EXPECT_EQ(s.run.gradients, once ? 1e8 : 0) << s.label;
+    if (!once) EXPECT_EQ(s.run.iterations, 500) << s.label;
+  }
+  // What a setting says itself is not passed over.
+  const Study own =
+      study_of("[[setting]]\nlabel = 'a'\ncommand = 'evidence'\ntarget = 't'\nmethod = 'pt'\nchains = 64\n");
+  RunOptions run = own.settings[0].run;
+  EXPECT_THROW(evidence_config(run, 2, Tails::gaussian), UserError);
 }
 
 TEST_F(ConfigFiles, ListsInASettingStandForEveryCombination) {

@@ -22,8 +22,10 @@ TEST_F(Interrupt, LeavesWhatThereIs) {
   // Ctrl-C finds the run in warm-up on a slow machine; then there is nothing to keep, and it is tried later.
   for (const int milliseconds : {300, 2000, 10000}) {
     testing::Program program(
-        folder_, {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "0", "--chains", "4",
-                  "--iterations", "2000000000", "--threads", "1", "--out", "run"});
+        folder_,
+        {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "0", "--chains", "4",
+         "--iterations", "2000000000", "--threads", "1", "--out", "run"},
+        "lockstep", true);
     program.wait_for([&] { return contents(folder_ / ".stderr").find("memory plan") != std::string::npos; });
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     program.send(SIGINT);
@@ -37,6 +39,7 @@ TEST_F(Interrupt, LeavesWhatThereIs) {
     EXPECT_LT(s["iterations"], 2000000000);
     EXPECT_NE(s["warnings"].dump().find("interrupted after"), std::string::npos);
     EXPECT_TRUE(fs::exists(folder_ / "run/run.toml"));
+    EXPECT_EQ(fs::exists(folder_ / "run/report.html"), can_draw()) << result.err;
     return;
   }
   FAIL() << "no run was interrupted while it sampled";

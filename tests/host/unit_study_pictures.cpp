@@ -51,8 +51,7 @@ class StudyPictures : public testing::ProgramTest {
 };
 
 TEST_F(StudyPictures, ShowTheChainsBehindTheResults) {
-  if (std::system(LOCKSTEP_PYTHON " -c 'import matplotlib, netCDF4' 2> /dev/null") != 0)
-    GTEST_SKIP() << "pictures need matplotlib and netCDF4";
+  if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
   put("study.toml", kStudy);
   const auto result = run({"study", "study.toml", "--out", "out", "--quiet", "--threads", "1"});
   EXPECT_EQ(result.status, 0) << result.err;
@@ -74,8 +73,7 @@ TEST_F(StudyPictures, ShowTheChainsBehindTheResults) {
 
 /// Three axes have no grid of the density: what stands behind the draws are exact ones.
 TEST_F(StudyPictures, ProjectionsStandBeforeExactDraws) {
-  if (std::system(LOCKSTEP_PYTHON " -c 'import matplotlib, netCDF4' 2> /dev/null") != 0)
-    GTEST_SKIP() << "pictures need matplotlib and netCDF4";
+  if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
   put("study.toml", R"(name = "small"
 replicates = 2
 warmup = 60
@@ -100,6 +98,36 @@ sampler = "hmc"
   const auto dims = nlohmann::json::parse(text)["posterior"]["dims"];
   EXPECT_EQ(dims["chain"], 1);
   EXPECT_EQ(dims["x_dim_0"], 3);
+}
+
+/// Many chains: four of them are kept for the picture, and the file says of how many.
+TEST_F(StudyPictures, ShowAFewOfManyChains) {
+  if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
+  put("study.toml", R"(name = "many"
+replicates = 2
+warmup = 60
+chains = 64
+iterations = 3000
+[plot]
+panels = ["scatter", "trace", "density"]
+[[setting]]
+label = "one"
+target = "gaussian"
+target_settings = { dim = 2 }
+sampler = "hmc"
+)");
+  const auto result = run({"study", "study.toml", "--out", "out", "--quiet", "--threads", "1"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(fs::exists(folder_ / "out/many.png"));
+  const std::string text = testing::run_python("read_draws.py", folder_ / "out/draws/one.nc");
+  ASSERT_NE(text, "");
+  const auto file = nlohmann::json::parse(text);
+  EXPECT_EQ(file["posterior"]["dims"], (nlohmann::json{{"chain", 4}, {"draw", 2500}, {"x_dim_0", 2}}));
+  EXPECT_EQ(file["posterior"]["attributes"]["chains_of_replicate"], "64");
+  // Four chains, not one four times.
+  const auto& x = file["posterior"]["variables"]["x"]["values"];
+  for (int chain : {1, 2, 3}) EXPECT_NE(x[0], x[chain * 2500 * 2]) << chain;
 }
 
 }  // namespace

@@ -90,9 +90,6 @@ class StudyRuns : public testing::ProgramTest {
     EXPECT_EQ(result.out, "");
     return contents(folder_ / out / "results.csv");
   }
-  bool can_draw() {
-    return std::system(LOCKSTEP_PYTHON " -c 'import matplotlib, netCDF4' 2> /dev/null") == 0;
-  }
 };
 
 TEST_F(StudyRuns, ResultsToTheLetter) {

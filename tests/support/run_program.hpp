@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -34,14 +35,20 @@ struct ProgramResult {
 };
 
 /// `lockstep ARGS...` (or another program of the build, or any by its whole path), started in `folder`, its
-/// streams in files there that a test may watch.
+/// streams in files there that a test may watch. Pictures of a run take longer than most runs here: only
+/// tests that say so have them.
 class Program {
  public:
   Program(const std::filesystem::path& folder, const std::vector<std::string>& args,
-          const std::string& name = "lockstep")
+          const std::string& name = "lockstep", bool pictures = false)
       : out_(folder / ".stdout"), err_(folder / ".stderr") {
     std::vector<std::string> words = {(std::filesystem::path(LOCKSTEP_BINARY_DIR) / name).string()};
     words.insert(words.end(), args.begin(), args.end());
+    const auto given = [&](const char* word) {
+      return std::find(args.begin(), args.end(), word) != args.end();
+    };
+    if ((given("sample") || given("evidence")) && given("--out") && !pictures)
+      words.push_back("--no-pictures");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -103,6 +110,13 @@ class Program {
 class ProgramTest : public FolderTest {
  protected:
   ProgramResult run(const std::vector<std::string>& args) { return Program(folder_, args).wait(); }
+  ProgramResult run_with_pictures(const std::vector<std::string>& args) {
+    return Program(folder_, args, "lockstep", true).wait();
+  }
+  /// Whether Python has what pictures need.
+  static bool can_draw() {
+    return std::system(LOCKSTEP_PYTHON " -c 'import matplotlib, netCDF4' 2> /dev/null") == 0;
+  }
 
   /// Standard output goes to the device that is always full.
   ProgramResult run_on_full_disk(const std::vector<std::string>& args, const std::string& name = "lockstep") {

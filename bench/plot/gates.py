@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gates of a run in words: what each asks, what came out, and what to do where it failed."""
+from dataclasses import dataclass
+
+from evidence_pictures import LEAST_TRIPS, finite, trips_of
+
+PASSED, FAILED, OPEN = "passed", "failed", "not established"
+
+
+@dataclass
+class Gate:
+    name: str
+    state: str
+    found: str
+    needed: str
+    meaning: str
+    advice: str  # where it did not pass
+
+
+def plain(value, digits=6):
+    """Numbers of people: 1,234,567, 3.4e+09, 0.0123."""
+    if not finite(value):
+        return "" if value is None else str(value)
+    if isinstance(value, int) or float(value).is_integer() and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{value:.{digits}g}"
+
+
+def number(value):
+    return plain(value, 4) if finite(value) else ""
+
+
+def worst(run, key):
+    value = run.get("diagnostics", key)
+    return None if value is None else number(value)
+
+
+def divergences(run):
+    count, transitions = run.get("diagnostics", "divergences"), (run.get("iterations") or 0) * (run.get("chains") or 0)
+    if not finite(count) or run.get("diagnostics", "acceptance") is None:
+        return None
+    return f"{count:,}" + (f" ({100 * count / transitions:.2g} %)" if transitions > 0 else "")
+
+
+def judged_by_weights(run):
+    return run.get("command") == "sample" or run.get("sampler", "name") == "pe"
+
+
+def weight_ess(run):
+    if run.get("diagnostics", "annealing_ess") is not None:
+        return worst(run, "annealing_ess")
+    return worst(run, "weight_ess") if judged_by_weights(run) else None
+
+
+def weights_needed(run):
+    if run.get("target", "items"):
+        return "at least 2 runs, of nine items in ten"
+    return "at least 20" if run.get("diagnostics", "annealing_ess") is not None else f"at least {10 * run.dim}"
+
+
+def round_trips(run):
+    trips = trips_of(run)
+    return None if trips is None else f"{trips:.3g} a chain"
+
+
+def difference(run):
+    drift = run.get("diagnostics", "drift")
+    if isinstance(drift, dict):
+        return f"{drift.get('estimate', 0):+.3g} ± {drift.get('se', 0):.2g}"
+    error = run.get("diagnostics", "drift_se")
+    return f"{drift:+.3g} ± {error:.2g}" if finite(drift) and finite(error) else None
+
+
+def estimators(run):
+    """The pair that the gate compares."""
+    for pair in (("integrated", "stepping_stones"), ("bridge", "mbar")):
+        found = [run.get("diagnostics", key) for key in pair]
+        if all(isinstance(one, dict) and finite(one.get("estimate")) for one in found):
+            apart = abs(found[0]["estimate"] - found[1]["estimate"])
+            error = max(one.get("se") or 0 for one in found)
+            return f"{apart:.2g} nats apart" + (f", {apart / error:.1f} standard errors" if error > 0 else "")
+    return None
+
+
+def bounds(run):
+    low, high = run.get("log_z", "lower"), run.get("log_z", "upper")
+    return f"{low:.5g} to {high:.5g}" if finite(low) and finite(high) else None
+
+
+def error(run):
+    if run.get("command") != "evidence" or "se" not in run.summary["failed_gates"]:
+        return None  # the summary does not say what was asked for
+    return number(run.get("log_z", "se"))
+
+
+
+LONGER = "Run longer: more --iterations, and more --warmup where it is short."
+MODES = "Separated modes need --sampler pe, or lockstep evidence."
+
+# name -> (what was found or None where the gate does not apply, what is needed, what it means, what to do)
+GATES = {
+    "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
+             "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
+             "(1: not at all).", f"The chains sample different parts of the target, or are too short. {LONGER} {MODES}"),
+    "nested_rhat": (lambda run: worst(run, "nested_rhat_max"), "at most 1.05",
+                    "R-hat between groups of chains, for chains that are short one by one.",
+                    f"The groups sample different parts of the target, or are too short. {LONGER} {MODES}"),
+    "acceptance": (lambda run: worst(run, "acceptance"),
+                   lambda run: "0.2 to 0.99" if judged_by_weights(run) else "at least 0.2", "Share of the proposals that were accepted.",
+                   "Too low: steps are too long for the target's narrowest part; raise sampler.target_acceptance or "
+                   "--warmup. Too high: steps are needlessly short."),
+    "divergences": (divergences, "below 1 % of the transitions",
+                    "Trajectories on which the energy was lost: the target bends more sharply there than a step can "
+                    "follow, so that part is entered too seldom.",
+                    "Raise sampler.target_acceptance (0.95), look in the corner plot where they are, and "
+                    "reparametrise the target there."),
+    "weight_ess": (weight_ess, weights_needed,
+                   "Effective number of weighted draws behind the estimates.",
+                   "A few draws carry the weight, and errors are not to be relied on. More gradients; for annealing "
+                   "more sampler.temperatures."),
+    "round_trips": (round_trips, f"at least {LEAST_TRIPS:g} a chain",
+                    "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by chains "
+                    "that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
+    "drift": (difference, "within 3 standard errors of 0",
+              "log Z from the second half of the run less that from the first.",
+              "The run had not settled. More --gradients, or a larger sampler.discard."),
+    "estimators_disagree": (estimators, "within 3 standard errors", "Two estimates of log Z by different routes.",
+                            "Something is not visited as it should be: more --gradients, another seed, a second method."),
+    "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
+                     "Both are off by more than their errors: anneal longer (sampler.temperatures) or more often."),
+    "log_z": (lambda run: number(run.get("log_z", "estimate")) or None if run.get("command") == "evidence" else None,
+              "a finite number", "The estimate of log Z.",
+              "No run reached the target with a finite weight: another base, or a look at the target."),
+    "se": (error, "as asked by --se", "Standard error of log Z.",
+           "The budget was spent before the error was small enough: more --gradients, or a larger --se."),
+    "base": (lambda run: run.get("diagnostics", "base") if run.get("command") == "evidence" else None,
+             "wide enough, and fitted to its end", "The density at β = 0, from which chains reach the target.",
+             "It is narrower than the target, or incomplete: more sampler.scout_particles, another sampler.base, a "
+             "larger sampler.base_inflation."),
+    "gap": (lambda run: number(run.get("log_z", "gap")) or None if run.get("target", "items") else None,
+            "narrow for nine items in ten", "Upper less lower bound on log Z, over the items.",
+            "Bounds are wide: more sampler.temperatures."),
+}
+
+
+def gates_of(run):
+    """Those that apply, failed ones first."""
+    failed = list(run.summary["failed_gates"])
+    settled = run.summary["verdict"] != OPEN  # else the gates it names could not be judged
+    gates = []
+    for name in [*failed, *(name for name in GATES if name not in failed)]:
+        found, needed, meaning, advice = GATES.get(name, (lambda _: None, "", "", "The warnings say more."))
+        found = found(run)
+        if found is None and name not in failed:
+            continue
+        state = (FAILED if settled else OPEN) if name in failed else PASSED
+        gates.append(Gate(name, state, str(found or ""), needed if isinstance(needed, str) else needed(run), meaning,
+                          "" if state == PASSED else advice))
+    return gates
