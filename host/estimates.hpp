@@ -10,6 +10,7 @@ struct Estimates {
       covariance;  // covariance [d][d], empty if not accumulated
   std::vector<double> quantity, quantity_se;
   double weight_ess = 0, beta_mean = 0;
+  std::vector<double> rhat;  // of every mean
   double rhat_max = 0;
   bool nested = false;  // which R-hat
   double ess_min = 0;   // smallest variance / se^2 over the means
@@ -22,5 +23,8 @@ struct Estimates {
 /// whose autocorrelation is allowed for. R-hat: nested over superchains where chains are shorter than 500
 /// draws, else split, of every mean.
 Estimates estimate(const UnitMoments& moments);
+
+/// Its largest R-hat alone, so far.
+double worst_rhat(const UnitMoments& moments);
 
 }  // namespace lockstep

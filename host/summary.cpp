@@ -25,6 +25,7 @@ Json summary_head(const RunOptions& run, const TargetInstance& target, const Run
   s["failed_gates"] = Json::array();
   s["warnings"] = Json::array();
   s["target"] = {{"name", run.target}, {"dim", target.dim()}, {"settings", run.target_settings}};
+  s["target"]["parameters"] = target.names();
   if (!run.data.empty()) s["target"]["data"] = run.data.string();
   for (const auto& [name, value] : target.facts()) s["target"]["facts"][name] = value;
   s["sampler"] = Json::object();
