@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
 #include <cmath>
+#include <numeric>
 
 #include "host/adaptation.hpp"
 #include "host/recording.hpp"
@@ -173,7 +174,12 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
   const int per = std::max(recorded, config.adapt ? config.warmup_chains : 1);
   EngineSpec spec = engine_spec(context, f.model, units, per);
   spec.transition = config.transition;
-  spec.draws = options.warmup_draws ? 1 : 0;
+  if (options.warmup_draws) {
+    spec.draws = 1;
+    result.warmup.chains.resize(options.chains);
+    std::iota(result.warmup.chains.begin(), result.warmup.chains.end(), 0);
+    spec.stored_chains = result.warmup.chains;
+  }
   auto engine = context.target->engine(spec);
   superchain.resize(per);
   // Superchains of one size among the recorded chains, as nested R-hat needs them.
@@ -213,7 +219,7 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
                    config.num_leapfrog == 0;
     engine->advance(launch);
     if (options.warmup_draws && t % options.thin == 0) {
-      append_draw(result.warmup, *engine, options.chains, (iterations - 1) / options.thin + 1, false);
+      append_draws(result.warmup, *engine, 1, (iterations - 1) / options.thin + 1, false);
       result.warmup_step_size.push_back(f.step_size[0]);
     }
     const auto stats = engine->take_stats();
@@ -275,7 +281,7 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
     spread(f.factor, triangle);
   }
   superchain.resize(options.chains);
-  to_chain_major(result.warmup, options.chains);
+  to_chain_major(result.warmup);
 }
 
 }  // namespace lockstep

@@ -86,16 +86,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   EngineSpec spec = engine_spec(context, result.frozen.model, options.units, options.chains);
   spec.transition = config.transition;
   spec.covariance = options.covariance;
-  spec.draws = options.draws ? 1 : 0;
-  auto engine = context.target->engine(spec);
-  set_frozen(*engine, config, result.frozen);
-  if (saved) {
-    engine->set_state(state);
-  } else {
-    engine->set_position(positions);
-    engine->initialize();
-  }
-
+  const int samples =
+      result.frozen.model.kind == ModelKind::pseudo_extended ? result.frozen.model.pseudo_samples : 1;
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = config.num_leapfrog;
@@ -108,28 +100,38 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   };
   if (options.gradients > 0)
     for (std::size_t u = 0; u < num_units; ++u)
-      last[u] =
-          iterations_for(context, launch, result.frozen, u, engine->samples(), options.chains, budget(u));
+      last[u] = iterations_for(context, launch, result.frozen, u, samples, options.chains, budget(u));
   for (std::int64_t& t_end : last) t_end = std::min(t_end, options.longest);
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
+  const int quantities = int(context.target->quantities().size());
+  Recording recording(config, options, {context.target->dim(), quantities, options.covariance}, last);
+  recording.prepare(spec);
+  auto engine = context.target->engine(spec);
+  set_frozen(*engine, config, result.frozen);
+  if (saved) {
+    engine->set_state(state);
+  } else {
+    engine->set_position(positions);
+    engine->initialize();
+  }
+
   clock = Clock::now();
   const double seconds_before = result.sampling_seconds;
-  Recording recording(config, options, engine->moment_layout(), last);
   if (saved) (*saved)("recording", recording);
   saved.reset();
   std::int64_t since = t;  // where the engine's running sums begin
+  context.health->rhat = [&recording] { return worst_rhat(recording.so_far()); };
   while (t < end) {
-    // Up to the next chunk boundary, the next unit's end, or the next stored draw.
+    // Up to the next chunk boundary, the next unit's end, or where no more draws can be stored.
     const std::int64_t length = launch_length(t);
     std::int64_t next = std::min(end, (t / length + 1) * length);
     for (std::int64_t e : last)
       if (e > t) next = std::min(next, e);
-    if (options.draws)
-      next = t % options.thin == 0 ? t + 1 : std::min(next, (t / options.thin + 1) * options.thin);
     launch.begin = std::uint32_t(t);
     launch.end = std::uint32_t(next);
-    launch.thin = int(next - t);  // at most one draw a launch, its first
+    recording.place(launch);
+    next = launch.end;
     engine->advance(launch);
     // Sums run on over launches that were cut short for somebody else's sake, so that not one bit depends on
     // company; and a run stops at boundaries only, so that none depends on an interruption.
@@ -137,9 +139,11 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     if (boundary || std::find(last.begin(), last.end(), next) != last.end())
       recording.add_sums(*engine, since, next, boundary);
     if (boundary) since = next;
-    if (options.draws && t % options.thin == 0) recording.add_draw(*engine);
+    recording.add_draws(*engine);
     if (whole) recording.add_evidence(*engine, next - length, next);
     t = next;
+    context.health->gradients = recording.stat(stat_gradients);
+    context.health->divergences = recording.stat(stat_divergences);
     context.progress("sampling", double(t) / end);
     if (!boundary) continue;
     if (t % (4 * kChunk) == 0) {
@@ -158,6 +162,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     if (result.interrupted) break;
   }
   result.sampling_seconds = seconds_before + seconds_since(clock);
+  context.health->rhat = {};
   recording.finish(result, superchain);
   return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/checkpoint.hpp"
+#include "host/overview.hpp"
 #include "host/pe_evidence.hpp"
 #include "host/sampler_config.hpp"
 #include "host/scout.hpp"
@@ -57,16 +58,27 @@ struct UnitMoments {
 /// Stored draws of a run, [chain][draw][..].
 struct StoredDraws {
   int draws = 0;
-  std::vector<float> x, log_density, acceptance, steps;
+  std::int64_t first = 0;   // the iteration of the first
+  std::vector<int> chains;  // of the batch
+  std::vector<float> x, log_density, acceptance, steps, diverging, energy;
   std::vector<double> weighted_x, log_weight, beta;
 
+  /// f(array) of everything that there is one of for each draw.
+  template <class F>
+  void arrays(F f) {
+    for (auto* v : {&x, &log_density, &acceptance, &steps, &diverging, &energy}) f(*v);
+    for (auto* v : {&weighted_x, &log_weight, &beta}) f(*v);
+  }
   template <class Archive>
   void fields(Archive& archive) {
     archive("count", draws);
+    archive("chains", chains);
     archive("x", x);
     archive("log_density", log_density);
     archive("acceptance", acceptance);
     archive("steps", steps);
+    archive("diverging", diverging);
+    archive("energy", energy);
     archive("weighted_x", weighted_x);
     archive("log_weight", log_weight);
     archive("beta", beta);
@@ -87,9 +99,11 @@ struct ChainRunOptions {
   bool pooled = false;      // one adaptation for all units
   bool covariance = false;
   std::int64_t longest = std::numeric_limits<std::int64_t>::max();  // end here, whatever the budget
-  bool draws = false;
-  bool warmup_draws = false;  // of one unit
-  int draw_units = 0;         // keep draws of the first so many units only; 0: of all
+  std::int64_t draws = 0;       // stored, at most so many of a coordinate, or kAllDraws
+  bool weighted_draws = false;  // and the weighted states that they come from
+  bool warmup_draws = false;    // of one unit
+  std::int64_t overview = 0;    // keep x of all chains at so many iterations at most (Overview); of one unit
+  int draw_units = 0;           // keep draws of the first so many units only; 0: of all
   int thin = 1;
   CheckpointPlan checkpoint;
 };
@@ -97,8 +111,9 @@ struct ChainRunOptions {
 struct ChainRunResult {
   Frozen frozen;
   std::vector<UnitMoments> units;
-  std::vector<LogZ> log_z;               // [unit], where the sampler gives it (bridge on [0, 1])
-  StoredDraws draws;                     // where asked for
+  std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
+  StoredDraws draws;        // where asked for
+  Overview overview;
   StoredDraws warmup;                    // x and what goes with it, never weighted
   std::vector<double> warmup_step_size;  // [draw]
   double warmup_seconds = 0, sampling_seconds = 0;

@@ -54,6 +54,7 @@ void add_options(CLI::App& command, const std::vector<OptionSpec>& specs) {
       option = command.add_flag(spec.flag, text);
     else
       option = command.add_option(spec.flag, text)->option_text(spec.value);
+    if (spec.kind == OptionKind::optional) option->expected(0, 1);
     // Several values are taken in and refused later, in our words.
     option->group(spec.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
@@ -92,7 +93,7 @@ GivenOptions given_on_line(const CLI::App& command, const std::vector<OptionSpec
     if (option.count() == 0) continue;
     const std::vector<std::string>& values = option.results();
     for (const std::string& value : values)
-      if (value.empty() || value.starts_with("--"))
+      if (value.empty() ? spec.kind != OptionKind::optional : value.starts_with("--"))
         throw UserError(fmt::format("{} is followed by {} (it needs a value). Write {} {}.", spec.flag,
                                     value.empty() ? "nothing" : value, spec.flag, spec.value));
     if (spec.kind == OptionKind::repeated) continue;
@@ -103,6 +104,7 @@ GivenOptions given_on_line(const CLI::App& command, const std::vector<OptionSpec
     // The value of a number or a toggle is checked later, with that of a file.
     if (spec.kind != OptionKind::text) value = parse_value(values.back());
     if (is_negative(spec.flag) && value.is_boolean()) value = !value.get<bool>();
+    if (spec.kind == OptionKind::optional && values.back().empty()) value = true;
     given.set(key_of(spec.flag), value, spec.flag);
   }
   return given;
@@ -128,28 +130,28 @@ void check_together(const RunOptions& run) {
         fmt::format("{} has no target (there is nothing to work on). Add --target NAME; lockstep targets "
                     "lists them.",
                     command));
-  if (run.sampler.empty() && run.command == "sample")
-    throw UserError(
-        "lockstep sample has no sampler (a target can be sampled in many ways). Add --sampler NAME; "
-        "lockstep samplers lists them.");
   if (run.command == "check") return;  // what else a file of --config says is not for it
-  if (run.warmup_draws && !run.draws)
+  if (run.warmup_draws && run.draws == 0)
     throw UserError(
         "--warmup-draws has no --draws (the warm-up's draws stand beside the others). Add --draws, or leave "
         "it "
         "out.");
-  if (run.thin > 1 && !run.draws)
+  if (run.weighted_draws && run.draws == 0)
+    throw UserError(
+        "--weighted-draws has no --draws (the weighted states stand beside the draws). Add --draws, or leave "
+        "it out.");
+  if (run.thin > 1 && run.draws == 0)
     throw UserError(
         "--thin has no --draws (it thins stored draws; moments take every iteration). Add --draws, or leave "
         "it "
         "out.");
   refuse_both(run.resume, run.force);
   if (!run.out.empty()) return;
-  if (run.draws && run.json)
+  if (run.draws != 0 && run.json)
     throw UserError(
         "--draws with --json has no --out (standard output is for the summary alone, so the draws would be "
         "lost). Add --out DIR.");
-  if (run.draws) throw UserError("--draws has no --out (the draws would be lost). Add --out DIR.");
+  if (run.draws != 0) throw UserError("--draws has no --out (the draws would be lost). Add --out DIR.");
   if (run.resume)
     throw UserError("--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
   if (run.force) throw UserError("--force has no --out (without it no file is written). Add --out DIR.");
@@ -201,7 +203,7 @@ void read_run(const CLI::App& command, CommandLine& line) {
   on_line.set("command", name, "the command");
   given.override_with(on_line);
   apply_run_options(given, line.run);
-  if (line.run.sampler.empty() && name == "evidence") line.run.sampler = "auto";
+  if (line.run.sampler.empty() && name != "check") line.run.sampler = name == "evidence" ? "auto" : "pe";
   check_together(line.run);
   if (name == "check") line.name = line.run.target;
 }

@@ -30,7 +30,8 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       evidence ? OptionSpec{"--method", "NAME", text, what,
                             "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe, ti or bound "
                             "(default auto)."}
-               : OptionSpec{"--sampler", "NAME", text, what, "The algorithm; lockstep samplers lists them."},
+               : OptionSpec{"--sampler", "NAME", text, what,
+                            "The algorithm (default pe); lockstep samplers lists them."},
       {"--data", "FILE", text, what,
        "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,
@@ -64,9 +65,14 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       device,
       threads,
       {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
-      {"--out", "DIR", text, output,
+      {"--out", "DIR", text, output, 
        "Folder for summary.json, run.toml, report.html and the rest; without it, no files."},
-      {"--draws", "", toggle, output, "Store the draws too, as draws.nc (otherwise moments only)."},
+      {"--draws", "[N|all]", optional, output,
+       "Store draws too, as draws.nc: at most N of a parameter (default 1000), consecutive ones of at least "
+       "4 "
+       "chains, or all. Tables use all chains whatever is stored."},
+      {"--weighted-draws", "", toggle, output,
+       "Store the weighted states behind them too (group weighted of draws.nc)."},
       {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
       {"--thin", "N", number, output, "Store every N-th draw.", true},
       {"--no-pictures", "", toggle, output, "Leave out report.html and its pictures."},
@@ -112,7 +118,7 @@ const CommandText& program_text() {
       "Markov chain Monte Carlo for many chains at once, on the CPU or a GPU:\n"
       "samples a density, estimates its normalising constant, and repeats published experiments.",
       "Examples:\n"
-      "  lockstep sample --target mixture20 --sampler pe\n"
+      "  lockstep sample --target mixture20\n"
       "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
       "Exit status: 0 done, 2 bad input, 3 done but a gate failed (never of study), 130 interrupted, 1 "
       "anything "

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-enum class OptionKind { text, number, toggle, repeated };
+enum class OptionKind { text, number, toggle, repeated, optional };  // optional: a toggle, or with a value
 
 /// One option of a command, as the help shows it.
 struct OptionSpec {

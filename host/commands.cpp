@@ -17,6 +17,7 @@
 #include "host/sample.hpp"
 #include "host/study.hpp"
 #include "host/suggest.hpp"
+#include "host/table.hpp"
 #include "host/target_input.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -108,13 +109,6 @@ void list_devices(bool measure) {
 #endif
 }
 
-/// One number with the digits its error leaves.
-std::string with_error(double value, double se) {
-  if (!(se > 1e-9 * std::abs(value))) return fmt::format("{:.6g}", value);
-  const int digits = std::clamp(2 - int(std::floor(std::log10(se))) - 1, 0, 12);
-  return fmt::format("{:.{}f} +- {:.{}f}", value, digits, se, digits);
-}
-
 /// Of a target with items: means over them, and the items one by one where they are few.
 void print_items(const nlohmann::ordered_json& s) {
   const auto& z = s["log_z"];
@@ -153,39 +147,6 @@ void print_items(const nlohmann::ordered_json& s) {
   if (s.contains("truth")) fmt::print("{:<30} {:>24.6g}\n", "mean truth", s["truth"]["log_z"].get<double>());
 }
 
-void print_estimates(const nlohmann::ordered_json& s) {
-  const auto& e = s["estimates"];
-  const int dim = s["target"]["dim"];
-  const auto truth = s.value("truth", nlohmann::ordered_json::object());
-  const auto at = [](const nlohmann::ordered_json& j, const char* key, int i) {
-    return j.contains(key) ? j[key][i].get<double>() : NAN;
-  };
-  const auto at_key = [](const nlohmann::ordered_json& j, const char* key) {
-    return j.contains(key) ? j[key].get<double>() : NAN;
-  };
-  fmt::print("{:<24} {:>26} {:>14}\n", "", "estimate", "truth");
-  const auto line = [&](const std::string& name, double value, double se, double true_value) {
-    fmt::print("{:<24} {:>26} {:>14}\n", name, with_error(value, se),
-               std::isnan(true_value) ? "" : fmt::format("{:.6g}", true_value));
-  };
-  const int shown = std::min(dim, 10);
-  for (int i = 0; i < shown; ++i)
-    line(fmt::format("mean[{}]", i), at(e, "mean", i), at(e, "mean_se", i), at(truth, "mean", i));
-  for (int i = 0; i < shown; ++i)
-    line(fmt::format("second_moment[{}]", i), at(e, "second_moment", i), at(e, "second_moment_se", i),
-         at(truth, "second_moment", i));
-  if (shown < dim) fmt::print("... and {} more axes (--json shows all)\n", dim - shown);
-  if (e.contains("quantities"))
-    for (const auto& [name, value] : e["quantities"].items()) {
-      const double known = truth.contains("quantities") && truth["quantities"].contains(name)
-                               ? truth["quantities"][name].get<double>()
-                               : NAN;
-      line(name, value, e["quantities_se"].value(name, NAN), known);
-    }
-  if (s.contains("log_z"))
-    line("log_z", at_key(s["log_z"], "estimate"), at_key(s["log_z"], "se"), at_key(truth, "log_z"));
-}
-
 void print_cost(const nlohmann::ordered_json& s) {
   const auto& d = s["diagnostics"];
   fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n",
@@ -208,7 +169,7 @@ void print_summary(const nlohmann::ordered_json& s) {
   if (s["target"].contains("items")) {
     print_items(s);
   } else {
-    print_estimates(s);
+    fmt::print("{}", estimates_table(s));
   }
   print_cost(s);
 }

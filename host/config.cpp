@@ -275,7 +275,18 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   read_int("threads", run.threads, 0, kMostThreads);
   run.precision = reader.one_of("precision", run.precision, {"single", "mixed", "double"});
   read_path("out", run.out);
-  run.draws = reader.get("draws", run.draws);
+  if (reader.has("draws")) {
+    const Settings& wanted = given.values["draws"];
+    if (wanted.is_boolean())
+      run.draws = wanted.get<bool>() ? kUsualDraws : 0;
+    else if (wanted == "all")
+      run.draws = kAllDraws;
+    else if (!wanted.is_number())
+      reader.refuse("draws", "it must be a whole number from 1, or all");
+    else
+      run.draws = reader.integer("draws", run.draws, 1);
+  }
+  run.weighted_draws = reader.get("weighted_draws", run.weighted_draws);
   run.warmup_draws = reader.get("warmup_draws", run.warmup_draws);
   run.pictures = reader.get("pictures", run.pictures);
   read_int("thin", run.thin, 1, any_int);
@@ -311,7 +322,10 @@ nlohmann::ordered_json run_option_values(const RunOptions& run) {
           {"threads", run.threads},
           {"precision", run.precision},
           {"out", run.out.string()},
-          {"draws", run.draws},
+          {"draws", run.draws == 0           ? nlohmann::ordered_json(false)
+                    : run.draws == kAllDraws ? nlohmann::ordered_json("all")
+                                             : nlohmann::ordered_json(run.draws)},
+          {"weighted_draws", run.weighted_draws},
           {"warmup_draws", run.warmup_draws},
           {"pictures", run.pictures},
           {"thin", run.thin},

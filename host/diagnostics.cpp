@@ -23,7 +23,8 @@ using Chain = Eigen::Map<const ArrayXd>;
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 constexpr Index min_draws = 4;           // two per half chain
 constexpr std::int64_t first_lags = 32;  // computed by direct sums
-constexpr DrawDiagnostics undefined{nan_value, nan_value, nan_value, nan_value, nan_value};
+constexpr DrawDiagnostics undefined{nan_value, nan_value, nan_value, nan_value, nan_value,
+                                    nan_value, nan_value, nan_value, nan_value};
 
 /// The second pass removes the rounding of the first, so that equal values have exactly zero variance.
 template <class Values>
@@ -83,7 +84,11 @@ class Analyser {
     const double low = quantile(sorted_, 0.05), high = quantile(sorted_, 0.95);
     DrawDiagnostics out{};
     out.ess_mean = effective_size(split_);
-    out.mcse_mean = std::sqrt(variance_of(draws)) / std::sqrt(out.ess_mean);
+    out.sd = std::sqrt(variance_of(draws));
+    out.mcse_mean = out.sd / std::sqrt(out.ess_mean);
+    out.q5 = low;
+    out.q50 = quantile(sorted_, 0.5);
+    out.q95 = high;
     indicator_ = (split_ <= low).cast<double>();
     out.ess_tail = effective_size(indicator_);
     indicator_ = (split_ <= high).cast<double>();

@@ -15,10 +15,12 @@ namespace lockstep {
 /// (NaN), their effective sizes are the number of draws in the split chains, and their mcse is 0.
 struct DrawDiagnostics {
   double rhat;  // max of the rank-normalised and the folded rank-normalised split R-hat; NaN with one chain
-  double ess_bulk;   // effective sample size of the rank-normalised split chains
-  double ess_tail;   // min over the indicators x <= 5 % quantile and x <= 95 % quantile
-  double ess_mean;   // effective sample size of the split chains as they are
-  double mcse_mean;  // sd(draws) / sqrt(ess_mean)
+  double ess_bulk;      // effective sample size of the rank-normalised split chains
+  double ess_tail;      // min over the indicators x <= 5 % quantile and x <= 95 % quantile
+  double ess_mean;      // effective sample size of the split chains as they are
+  double mcse_mean;     // sd(draws) / sqrt(ess_mean)
+  double sd;            // of all draws
+  double q5, q50, q95;  // their quantiles of 5, 50 and 95 %, linear between order statistics
 };
 
 /// Rank-normalised split R-hat, effective sample sizes and the Monte Carlo standard error of the mean.

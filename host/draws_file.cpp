@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netcdf.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 #include <stdexcept>
@@ -31,59 +32,98 @@ void check(int status) {
                            (system ? ": " + std::generic_category().message(error) : ""));
 }
 
+constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
+constexpr int kDeflateLevel = 4;
+
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
 }
 
-/// One group of the file with its own dimensions; every dimension gets its coordinate variable 0, 1, 2, ...
+/// One group of the file with its own dimensions; every dimension gets its coordinate variable.
 class Group {
  public:
   struct Dimension {
     std::string name;
     int length;
+    std::vector<std::string> labels = {};  // its coordinate; empty: 0, 1, 2, ...
   };
 
   Group(int file, const std::string& name, const std::vector<Dimension>& dimensions,
         const Attributes& attributes)
-      : name_(name), dimensions_(dimensions), ids_(dimensions.size()) {
+      : name_(name) {
     check(nc_def_grp(file, name.c_str(), &group_));
     for (const auto& [key, value] : attributes) put_attribute(group_, NC_GLOBAL, key, value);
-    for (std::size_t i = 0; i < dimensions.size(); ++i) {
-      // Length 0 means "unlimited" to netCDF, which is then a dimension of current length 0: just what we
-      // need.
-      check(nc_def_dim(group_, dimensions[i].name.c_str(), dimensions[i].length, &ids_[i]));
-    }
-    for (std::size_t i = 0; i < dimensions.size(); ++i) {
-      std::vector<std::int64_t> index(dimensions[i].length);
-      std::iota(index.begin(), index.end(), 0);
-      put_values(dimensions[i].name, index, {ids_[i]});
-    }
+    for (const Dimension& dimension : dimensions) define(dimension);
+    for (std::size_t i = 0; i < dimensions.size(); ++i) put_coordinate(i);
   }
 
   /// Adds a variable over the first `rank` dimensions of the group.
   void put(const std::string& variable, const DrawsArray& values, std::size_t rank) {
+    std::vector<std::size_t> over(rank);
+    std::iota(over.begin(), over.end(), 0);
+    put(variable, values, over);
+  }
+  /// Adds a variable [chain][draw], with a dimension of its own where `own` is above 0.
+  void put_quantity(const std::string& variable, const DrawsArray& values, int own) {
+    if (own == 0) return put(variable, values, 2);
+    define({variable + "_dim_0", own});
+    put_coordinate(dimensions_.size() - 1);
+    put(variable, values, {0, 1, dimensions_.size() - 1});
+  }
+
+ private:
+  void define(const Dimension& dimension) {
+    // Length 0 means "unlimited" to netCDF, which is then a dimension of current length 0: just what we need.
+    dimensions_.push_back(dimension);
+    check(nc_def_dim(group_, dimension.name.c_str(), dimension.length, &ids_.emplace_back()));
+  }
+  void put_coordinate(std::size_t i) {
+    const Dimension& dimension = dimensions_[i];
+    if (!dimension.labels.empty()) {
+      int id = 0;
+      check(nc_def_var(group_, dimension.name.c_str(), NC_STRING, 1, &ids_[i], &id));
+      std::vector<const char*> labels;
+      for (const std::string& label : dimension.labels) labels.push_back(label.c_str());
+      return check(nc_put_var_string(group_, id, labels.data()));
+    }
+    std::vector<std::int64_t> index(dimension.length);
+    std::iota(index.begin(), index.end(), 0);
+    put_values(dimension.name, index, {i});
+  }
+  void put(const std::string& variable, const DrawsArray& values, const std::vector<std::size_t>& over) {
     std::size_t size = 1;
-    for (std::size_t i = 0; i < rank; ++i) size *= static_cast<std::size_t>(dimensions_[i].length);
+    for (std::size_t i : over) size *= static_cast<std::size_t>(dimensions_[i].length);
     std::visit(
         [&](const auto& array) {
           if (array.size() != size) {
             throw std::logic_error(fmt::format("draws file: {}/{} has {} values instead of {}", name_,
                                                variable, array.size(), size));
           }
-          put_values(variable, array, {ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(rank)});
+          put_values(variable, array, over);
         },
         values);
   }
-
- private:
   template <class T>
-  void put_values(const std::string& variable, const std::vector<T>& values, const std::vector<int>& ids) {
+  void put_values(const std::string& variable, const std::vector<T>& values,
+                  const std::vector<std::size_t>& over) {
     int id = 0;
+    std::vector<int> ids;
+    for (std::size_t i : over) ids.push_back(ids_[i]);
     check(nc_def_var(group_, variable.c_str(), type_of(T{}), static_cast<int>(ids.size()), ids.data(), &id));
     // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this
     // attribute.
     if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
-    if (!values.empty()) check(nc_put_var(group_, id, values.data()));
+    if (values.empty()) return;
+    if (over.size() > 1) {
+      // Whole trailing dimensions as long as a chunk has room.
+      std::vector<std::size_t> chunk(over.size(), 1);
+      std::size_t room = kChunkValues;
+      for (std::size_t i = over.size(); i-- > 0 && room > 1; room /= chunk[i])
+        chunk[i] = std::min(room, static_cast<std::size_t>(dimensions_[over[i]].length));
+      check(nc_def_var_chunking(group_, id, NC_CHUNKED, chunk.data()));
+      check(nc_def_var_deflate(group_, id, 1, 1, kDeflateLevel));
+    }
+    check(nc_put_var(group_, id, values.data()));
   }
 
   std::string name_;
@@ -109,15 +149,21 @@ void put_groups(int nc, const DrawsFile& file) {
   for (const auto& [key, value] : attributes) put_attribute(nc, NC_GLOBAL, key, value);
 
   const int chains = file.chains, draws = file.draws, dim = file.dim;
-  Group(nc, "posterior", {{"chain", chains}, {"draw", draws}, {"x_dim_0", dim}}, attributes)
-      .put("x", file.x, 3);
+  if (!file.names.empty() && file.names.size() != std::size_t(dim))
+    throw std::logic_error(fmt::format("draws file: {} names of {} coordinates", file.names.size(), dim));
+  const Group::Dimension axis{"x_dim_0", dim, file.names};
+  {
+    Group posterior(nc, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
+    posterior.put("x", file.x, 3);
+    for (const DrawsQuantity& q : file.quantities) posterior.put_quantity(q.name, q.values, q.size);
+  }
   put_stats(nc, "sample_stats", chains, draws, file.sample_stats, attributes);
   if (file.pseudo_samples > 0) {
     Group group(nc, "weighted",
                 {{"chain", file.weighted_chains < 0 ? chains : file.weighted_chains},
                  {"draw", file.weighted_draws < 0 ? draws : file.weighted_draws},
                  {"pseudo_sample", file.pseudo_samples},
-                 {"x_dim_0", dim}},
+                 axis},
                 attributes);
     group.put("x", file.weighted_x, 4);
     group.put("log_weight", file.log_weight, 3);
@@ -125,7 +171,7 @@ void put_groups(int nc, const DrawsFile& file) {
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;
-    Group(nc, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, {"x_dim_0", dim}}, attributes)
+    Group(nc, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes)
         .put("x", file.warmup_x, 3);
     put_stats(nc, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
   }

@@ -14,9 +14,18 @@ namespace lockstep {
 using DrawsArray = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
                                 std::vector<std::int64_t>, std::vector<std::uint8_t>>;
 
+/// A quantity of the target beside x: a number for each draw, or `size` of them.
+struct DrawsQuantity {
+  std::string name;
+  int size = 0;       // 0: a scalar
+  DrawsArray values;  // [chains][draws], or [chains][draws][size]
+};
+
 /// The recorded draws of one run, as draws.nc holds them.
 struct DrawsFile {
   int chains = 0, draws = 0, dim = 0;
+  std::vector<std::string> names;                  // of x's coordinates; empty: 0, 1, 2, ..
+  std::vector<DrawsQuantity> quantities;           // of the posterior
   int pseudo_samples = 0;                          // 0: no group `weighted`
   int weighted_chains = -1, weighted_draws = -1;   // of that group; -1: those of the posterior
   DrawsArray x;                                    // [chains][draws][dim], unweighted draws of the target
@@ -32,13 +41,15 @@ struct DrawsFile {
 };
 
 /// Writes `file` as netCDF-4 in ArviZ's InferenceData schema, atomically; `arviz.from_netcdf` opens it.
-/// Groups: `posterior` (x), `sample_stats` when there are any, `weighted` (x, log_weight, beta),
-/// `warmup_posterior` and `warmup_sample_stats`; dimensions chain, draw, pseudo_sample, x_dim_0, each with
-/// its coordinate 0, 1, 2, ... The attribute inference_library is `lockstep`; there is no created_at, so that
-/// the same draws give the same bytes. Zero draws (an early interrupt) give a valid file with an empty
-/// dimension. Not thread-safe: the netCDF library keeps global state. Throws std::logic_error when an array
-/// does not have the size the dimensions ask for, std::runtime_error when writing fails. Source of the
-/// schema: python.arviz.org, "InferenceData schema specification".
+/// Groups: `posterior` (x, and the quantities by their names), `sample_stats` when there are any, `weighted`
+/// (x, log_weight, beta), `warmup_posterior` and `warmup_sample_stats`; dimensions chain, draw,
+/// pseudo_sample, x_dim_0, NAME_dim_0 of a quantity, each with its coordinate: the names along x_dim_0, else
+/// 0, 1, 2, ... Values are compressed (deflate after shuffling bytes). The attribute inference_library is
+/// `lockstep`; there is no created_at, so that the same draws give the same bytes. Zero draws (an early
+/// interrupt) give a valid file with an empty dimension. Not thread-safe: the netCDF library keeps global
+/// state. Throws std::logic_error when an array does not have the size the dimensions ask for,
+/// std::runtime_error when writing fails. Source of the schema: python.arviz.org, "InferenceData schema
+/// specification".
 void write_draws(const std::filesystem::path& path, const DrawsFile& file);
 
 }  // namespace lockstep

@@ -102,7 +102,20 @@ double split_rhat_of(const UnitMoments& m, int i) {
   return split_rhat_from_batches(mean, variance, m.chains, batches, m.batch_length);
 }
 
+/// Short chains against those that started elsewhere; a single one against itself.
+bool nests(const UnitMoments& m) { return m.iterations < 500 && m.chains > 1; }
+double rhat_of(const UnitMoments& m, int i) { return nests(m) ? nested_rhat_of(m, i) : split_rhat_of(m, i); }
+
 }  // namespace
+
+double worst_rhat(const UnitMoments& m) {
+  double worst = 0;
+  for (int i = 0; i < m.layout.dim; ++i) {
+    const double r = rhat_of(m, i);
+    if (!(r <= worst)) worst = r;  // a NaN stays
+  }
+  return worst;
+}
 
 Estimates estimate(const UnitMoments& m) {
   Estimates e;
@@ -135,13 +148,12 @@ Estimates estimate(const UnitMoments& m) {
   const double count = double(m.iterations) * m.chains;
   e.weight_ess = count / row_estimate(m, MomentLayout::weight_square).mean;
   e.beta_mean = row_estimate(m, MomentLayout::beta_mean).mean;
-  e.nested = m.iterations < 500 && m.chains > 1;
+  e.nested = nests(m);
   e.rhat_max = 0;
   e.ess_min = INFINITY;
   for (int i = 0; i < l.dim; ++i) {
-    double r = e.nested ? nested_rhat_of(m, i) : split_rhat_of(m, i);
-    if (m.chains == 1) r = split_rhat_of(m, i);  // no superchains: against itself
-    if (!(r <= e.rhat_max)) e.rhat_max = r;      // a NaN stays
+    e.rhat.push_back(rhat_of(m, i));
+    if (!(e.rhat[i] <= e.rhat_max)) e.rhat_max = e.rhat[i];  // a NaN stays
     e.ess_min = std::min(e.ess_min, e.variance(i) / (e.mean_se[i] * e.mean_se[i]));
   }
   e.acceptance = m.stats[stat_acceptance] / count;

@@ -8,6 +8,7 @@ namespace lockstep {
 /// Weighted moments of one unit with Monte Carlo standard errors, and what tells whether to trust them.
 struct Estimates : WeightedMoments {
   double beta_mean = 0;
+  std::vector<double> rhat;  // of every mean
   double rhat_max = 0;
   bool nested = false;  // which R-hat
   double ess_min = 0;   // smallest variance / se^2 over the means
@@ -19,5 +20,8 @@ struct Estimates : WeightedMoments {
 /// whose autocorrelation is allowed for. R-hat: nested over superchains where chains are shorter than 500
 /// draws, else split, of every mean.
 Estimates estimate(const UnitMoments& moments);
+
+/// Its largest R-hat alone, so far.
+double worst_rhat(const UnitMoments& moments);
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@
 #include "host/parallel_tempering.hpp"
 #include "host/processes.hpp"
 #include "host/run_context.hpp"
+#include "host/run_draws.hpp"
 #include "host/run_files.hpp"
 #include "host/sample.hpp"
 #include "host/starts.hpp"
@@ -154,11 +155,6 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   const int d = target->dim();
   EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;
-  if (run.draws && !on_path)
-    throw UserError(
-        "method pe stores no draws under evidence (they are those of the sampler). Use lockstep sample "
-        "--sampler "
-        "pe --draws");
   if (!c.runs_on() && run.checkpoint > 0)
     throw UserError(fmt::format(
         "--checkpoint goes with methods whose chains run on and on ({} is one pass). Leave it out, or "
@@ -172,7 +168,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
                     "ais",
                     run.target));
   RunContext context = make_context(run, *target, label);
-  context.progress = interruptible(progress_printer(run.quiet, run.target));
+  context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
   ModelSpec model = c.pseudo_extended.model;
   if (on_path) model.kind = ModelKind::path;
   RunSize size;
@@ -253,16 +249,19 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   diagnostics.update(f.diagnostics);
   s["diagnostics"] = diagnostics;
   s = finish_summary(std::move(s));
+  const auto write_draws_to = [&](const std::filesystem::path& file) {
+    if (f.chain_run) return write_run_draws(file, *f.chain_run, run, *target, c.pseudo_extended);
+    write_weighted_draws(file, f.draws, *target, c.groups, context.key,
+                         run.draws == 0 ? kUsualDraws : run.draws, run.weighted_draws,
+                         {{"inference_library_version", LOCKSTEP_VERSION},
+                          {"target", run.target},
+                          {"method", c.method},
+                          {"seed", std::to_string(run.seed)}});
+  };
   std::vector<RunFiles::Other> others;
-  if (run.draws)
-    others.push_back({"draws.nc", [&](const std::filesystem::path& file) {
-                        write_weighted_draws(file, f.draws, c.groups, context.key,
-                                             {{"inference_library_version", LOCKSTEP_VERSION},
-                                              {"target", run.target},
-                                              {"method", c.method},
-                                              {"seed", std::to_string(run.seed)}});
-                      }});
+  if (run.draws != 0) others.push_back({"draws.nc", write_draws_to});
   files.finish(s, f.interrupted, others);
+  if (run.draws == 0) write_picture_draws(run, write_draws_to);
   return s;
 }
 

@@ -39,7 +39,8 @@ bool significant(const LogZ& difference) {
   return !(std::abs(difference.estimate) <= 3 * difference.se + kRounding);
 }
 
-PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
+PathRunOptions path_run(const EvidenceConfig& c, int dim, double gradients, const RunOptions& run,
+                        bool covariance) {
   return {.groups = c.groups,
           .num_leapfrog = c.num_leapfrog,
           .gradients = gradients,
@@ -48,7 +49,11 @@ PathRunOptions path_run(const EvidenceConfig& c, double gradients, const RunOpti
           .se = run.se,
           .least = 0.8 * std::min(c.gradients, 1e7),
           .covariance = covariance,
-          .draws = run.draws || run.init != RunOptions().init,  // the gate `starts` looks at them
+          .draws = run.draws != 0 || !run.out.empty() ||
+                   run.init != RunOptions().init,  // the gate `starts` looks at them
+          .draw_limit = run.draws == kAllDraws || run.weighted_draws
+                            ? 0
+                            : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1))),
           .checkpoint = c.checkpoint};
 }
 
@@ -139,7 +144,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   const double check = c.method == "auto" && context.target->can_draw() && c.gradients >= 1e5
                            ? 0.05 * std::min(gradients, 1e7)
                            : 0;
-  TemperedOptions o{path_run(c, gradients - check, run, covariance)};
+  TemperedOptions o{path_run(c, base.dim(), gradients - check, run, covariance)};
   o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
                 : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
                                                                    : Tempering::levels;
@@ -179,7 +184,7 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
 /// Parallel tempering, and thermodynamic integration over its levels.
 Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  ParallelTemperingOptions o{path_run(c, gradients, run, covariance), 0, {}, true};
+  ParallelTemperingOptions o{path_run(c, base.dim(), gradients, run, covariance), 0, {}, true};
   o.ladder = c.ladder(pilot.barriers());
   o.respace = c.schedule == "barrier";
   // Copies that are too short are worth less than fewer.
@@ -331,7 +336,8 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, co
   o.log_z_se = run.se;
   o.covariance = covariance;
   o.checkpoint = c.checkpoint;
-  const ChainRunResult r = run_chains(context, c.pseudo_extended, o);
+  if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
+  ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   const Estimates e = estimate(r.units[0]);
   Found f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
@@ -352,6 +358,7 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, co
   f.diagnostics[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
   f.diagnostics["base_log_zeta"] = r.frozen.log_zeta[0];
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  f.chain_run = std::move(r);
   return f;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/chain_run.hpp"
 #include "host/evidence_config.hpp"
 #include "host/tempered_run.hpp"
 
@@ -10,7 +11,8 @@ struct Found {
   LogZ log_z{NAN, NAN}, lower{NAN, NAN}, upper{NAN, NAN};
   std::vector<double> copies;  // of parallel tempering: log Z by each group of copies alone
   WeightedMoments moments;
-  WeightedDraws draws;  // where they are asked for
+  WeightedDraws draws;                      // where they are asked for
+  std::optional<ChainRunResult> chain_run;  // of method pe, with its draws where they are asked for
   double acceptance = 0, divergences = 0, iterations = 0, seconds = 0;
   int chains = 0, num_leapfrog = 0;
   double gradients = 0;    // of the method itself

@@ -15,6 +15,10 @@ inline constexpr int kMostThreads = 1024;
 /// Settings of a target or a sampler: a flat JSON object, KEY -> number, string, boolean or array.
 using Settings = nlohmann::json;
 
+/// How many draws of a parameter a run stores where it is not told: at most so many, over all stored chains;
+/// and where it is to store every one.
+inline constexpr std::int64_t kUsualDraws = 1000, kAllDraws = -1;
+
 /// What one run was asked to do; the same fields serve `sample`, `evidence` and each setting of a study.
 struct RunOptions {
   std::string command = "sample";
@@ -37,8 +41,9 @@ struct RunOptions {
   int threads = 0;                  // 0: all
   std::string precision = "mixed";  // single | mixed | double
   std::filesystem::path out;        // empty: no files
-  bool draws = false;
-  bool warmup_draws = false;  // those of the warm-up too
+  std::int64_t draws = 0;           // stored, at most so many of a parameter, or kAllDraws; 0: none
+  bool weighted_draws = false;      // the weighted states that they come from too
+  bool warmup_draws = false;        // those of the warm-up too
   bool pictures = true;       // of --out: report.html and what it shows
   int thin = 1;
   double checkpoint = 0;  // seconds between checkpoints; 0: none

@@ -154,6 +154,7 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   const std::int64_t total = length.total;
   ParallelTemperingResult out;
   out.discarded = length.discarded;
+  out.draws.limit = o.draw_limit;
 
   CheckpointPlan plan = o.checkpoint;
   std::int64_t t = plan.resume ? out.discarded : 0;  // none is saved while the ladder adapts

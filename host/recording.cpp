@@ -10,6 +10,24 @@ namespace {
 constexpr std::int64_t kMostBatches = 128;
 constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
+/// The first `count` draws leave, in the order [draw][chain].
+void drop_draws(StoredDraws& stored, int count) {
+  stored.arrays(
+      [&](auto& v) { v.erase(v.begin(), v.begin() + std::ptrdiff_t(v.size() / stored.draws) * count); });
+  stored.draws -= count;
+}
+
+/// Only those chains stay, in the order [chain][draw].
+void keep_chains(StoredDraws& stored, const std::vector<int>& chains) {
+  stored.arrays([&](auto& v) {
+    const std::size_t of_chain = v.size() / stored.chains.size();
+    for (std::size_t k = 0; k < chains.size(); ++k)
+      std::copy_n(v.begin() + std::size_t(chains[k]) * of_chain, of_chain, v.begin() + k * of_chain);
+    v.resize(chains.size() * of_chain);
+  });
+  stored.chains = chains;
+}
+
 }  // namespace
 
 bool gives_evidence(const SamplerConfig& c) {
@@ -65,11 +83,23 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
                      std::vector<std::int64_t> last)
     : config_(config),
       chains_(options.chains),
-      stored_chains_(options.chains * (options.draw_units > 0 ? options.draw_units : int(last.size()))),
-      most_draws_((*std::max_element(last.begin(), last.end()) - 1) / options.thin + 1),
+      length_((*std::max_element(last.begin(), last.end()) - 1) / options.thin + 1),
+      plan_(plan_draws(options.draws,
+                       options.chains * (options.draw_units > 0 ? options.draw_units : int(last.size())),
+                       length_, options.thin)),
+      weighted_(options.weighted_draws),
+      overview_(options.chains, layout.dim, options.overview),
       last_(std::move(last)),
       batches_(last_.size(), Batches(options.chains, layout)),
       stats_(last_.size(), std::vector<double>(kStatRows, 0.0)) {
+  draws_.chains = plan_.chains;
+  // Weighted states are those of the chains themselves: one draw a launch.
+  const std::int64_t of_draw = std::int64_t(plan_.chains.size()) * (layout.dim + kDrawExtraRows);
+  capacity_ =
+      plan_.chains.empty() ? 0
+      : weighted_
+          ? 1
+          : int(std::clamp<std::int64_t>(kLaunchDraws / of_draw, 1, std::max<std::int64_t>(plan_.window, 1)));
   if (gives_evidence(config))
     evidence_.assign(last_.size(), PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
 }
@@ -111,49 +141,74 @@ void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t en
   }
 }
 
-void append_draw(StoredDraws& to, Engine& engine, int stored, std::int64_t most, bool weighted) {
-  const int d = engine.dim(), chains = engine.chains(), padded = engine.padded_chains(), n = engine.samples();
+void Recording::prepare(EngineSpec& spec) const {
+  spec.draws = capacity_;
+  spec.stored_chains = plan_.chains;
+  spec.overview = overview_.capacity();
+}
+
+void Recording::place(LaunchSpec& launch) {
+  stored_ = capacity_ == 0 ? 0 : place_draws(plan_, capacity_, launch);
+  seen_ = overview_.place(launch);
+}
+
+void Recording::add_draws(Engine& engine) {
+  overview_.add(engine, seen_);
+  if (stored_ == 0) return;
+  append_draws(draws_, engine, stored_, std::min(length_, plan_.window + capacity_), weighted_);
+  if (draws_.draws > plan_.window) drop_draws(draws_, int(draws_.draws - plan_.window));
+}
+
+void append_draws(StoredDraws& to, Engine& engine, int count, std::int64_t most, bool weighted) {
+  const int d = engine.dim(), chains = engine.chains(), n = engine.samples();
+  const std::size_t stored = to.chains.size();
   weighted = weighted && n > 1;
   const bool learns = engine.rows() > n * d;
   // All at once: vectors that grow hold their contents twice while they do, and these may be most of the
   // memory.
   const auto make_room = [&](auto& v, int of_draw) { v.reserve(std::size_t(most) * stored * of_draw); };
   make_room(to.x, d);
-  for (auto* v : {&to.log_density, &to.acceptance, &to.steps}) make_room(*v, 1);
+  const std::pair<std::vector<float>*, DrawRow> statistics[] = {{&to.log_density, draw_log_density},
+                                                                {&to.acceptance, draw_acceptance},
+                                                                {&to.steps, draw_steps},
+                                                                {&to.diverging, draw_diverging},
+                                                                {&to.energy, draw_energy}};
+  for (const auto& [v, row] : statistics) make_room(*v, 1);
   if (weighted) make_room(to.weighted_x, n * d);
   if (weighted) make_room(to.log_weight, n);
   if (weighted && learns) make_room(to.beta, n);
   const auto draws = engine.draws();
+  for (int k = 0; k < count; ++k)
+    for (std::size_t c = 0; c < stored; ++c) {
+      const auto at = [&](int row) {
+        return draws[(std::size_t(k) * (d + kDrawExtraRows) + row) * stored + c];
+      };
+      for (int i = 0; i < d; ++i) to.x.push_back(at(i));
+      for (const auto& [v, row] : statistics) v->push_back(at(d + row));
+    }
+  to.draws += count;
+  if (!weighted) return;
   const auto position = engine.position(), cache = engine.cache();
-  for (int c = 0; c < stored; ++c) {
-    for (int i = 0; i < d; ++i) to.x.push_back(draws[std::size_t(i) * padded + c]);
-    to.log_density.push_back(draws[std::size_t(d + draw_log_density) * padded + c]);
-    to.acceptance.push_back(draws[std::size_t(d + draw_acceptance) * padded + c]);
-    to.steps.push_back(draws[std::size_t(d + draw_steps) * padded + c]);
-    for (int s = 0; weighted && s < n; ++s) {
+  for (const int c : to.chains)
+    for (int s = 0; s < n; ++s) {
       for (int i = 0; i < d; ++i) to.weighted_x.push_back(position[std::size_t(s * d + i) * chains + c]);
       to.log_weight.push_back(std::log(std::max(cache[std::size_t(1 + s) * chains + c], 1e-300)));
       if (learns) to.beta.push_back(position[std::size_t(n * d + s) * chains + c]);
     }
-  }
-  ++to.draws;
 }
 
-void to_chain_major(StoredDraws& stored, int chains) {
-  const auto turn = [&](auto& v) {
+void to_chain_major(StoredDraws& stored) {
+  stored.arrays([&](auto& v) {
     if (v.empty()) return;
-    const std::size_t draws = stored.draws, width = v.size() / (draws * chains);
+    const std::size_t draws = stored.draws, chains = stored.chains.size(),
+                      width = v.size() / (draws * chains);
     auto out = v;
     for (std::size_t t = 0; t < draws; ++t)
-      for (int c = 0; c < chains; ++c)
+      for (std::size_t c = 0; c < chains; ++c)
         std::copy_n(v.begin() + (t * chains + c) * width, width, out.begin() + (c * draws + t) * width);
     v.swap(out);
-  };
-  for (auto* v : {&stored.x, &stored.log_density, &stored.acceptance, &stored.steps}) turn(*v);
-  for (auto* v : {&stored.weighted_x, &stored.log_weight, &stored.beta}) turn(*v);
+  });
 }
-
-void Recording::add_draw(Engine& engine) { append_draw(draws_, engine, stored_chains_, most_draws_, true); }
 
 void Recording::finish(ChainRunResult& result, const std::vector<int>& superchain) {
   for (std::size_t u = 0; u < batches_.size(); ++u) {
@@ -161,8 +216,12 @@ void Recording::finish(ChainRunResult& result, const std::vector<int>& superchai
     result.units.back().superchain = superchain;
     if (!evidence_.empty()) result.log_z.push_back(evidence_[u].value(result.frozen.log_zeta[u]));
   }
+  result.overview = std::move(overview_);
   auto& d = result.draws = std::move(draws_);
-  to_chain_major(d, stored_chains_);
+  const std::int64_t made = (batches_[0].iterations() + plan_.thin - 1) / plan_.thin;
+  d.first = (made - d.draws) * plan_.thin;
+  to_chain_major(d);
+  if (result.warmup.draws > 0) keep_chains(result.warmup, plan_.chains);
   const ModelSpec& m = config_.model;
   for (double& u : d.beta) u = m.low + (m.high - m.low) / (1 + std::exp(-u));
 }

@@ -2,20 +2,17 @@
 #include "host/run_context.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <latch>
-#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "host/draw_plan.hpp"
 #include "host/errors.hpp"
 #include "host/memory.hpp"
 #include "host/peak.hpp"
@@ -43,11 +40,6 @@ void check_threads(int threads) {
         threads, all.size(), error.code().message(), hardware_threads()));
   }
   started.count_down();
-}
-
-std::string shown_time(double s) {
-  if (s < 100) return fmt::format("{:.0f} s", s);
-  return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
 }
 
 }  // namespace
@@ -89,36 +81,6 @@ std::string device_name([[maybe_unused]] const RunContext& context) {
   return fmt::format("cpu ({})", cpu_isa());
 }
 
-std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what) {
-  if (quiet || !isatty(2)) return [](const std::string&, double) {};
-  struct State {
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now(), shown = start,
-                                          stage_start = start;
-    std::string stage;
-    bool printed = false;
-    ~State() {
-      if (printed) std::fputs("\r\033[K", stderr);
-    }
-  };
-  auto state = std::make_shared<State>();
-  return [state, what = std::move(what)](const std::string& stage, double share) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto seconds = [&](auto t) { return std::chrono::duration<double>(now - t).count(); };
-    if (stage != state->stage) {
-      state->stage = stage;
-      state->stage_start = now;
-    }
-    if (seconds(state->start) < 2 || seconds(state->shown) < 0.2) return;
-    state->shown = now;
-    state->printed = true;
-    const double left = share > 0.01 ? seconds(state->stage_start) * (1 - share) / share : -1;
-    const int full = int(30 * std::min(1.0, share));
-    fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
-               100 * share, left < 0 ? "" : ", " + shown_time(left) + " left");
-    std::fflush(stderr);
-  };
-}
-
 RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled) {
   RunSize s;
   s.dim = dim;
@@ -135,9 +97,11 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
   s.saved = !run.out.empty();
   s.transition = config.transition;
-  if (!run.draws) return s;
-  const double warmup = run.warmup_draws ? double(run.warmup) : 0;
-  s.stored_draws = std::int64_t((s.iterations + warmup) / run.thin) + 1;
+  s.weighted_draws = run.weighted_draws;
+  const DrawPlan plan =
+      plan_draws(run.draws, run.chains, std::int64_t(s.iterations / run.thin) + 1, run.thin);
+  s.stored_draws = double(plan.window) * double(plan.chains.size());
+  if (run.warmup_draws) s.stored_draws += (double(run.warmup) / run.thin + 1) * run.chains;
   return s;
 }
 
@@ -154,7 +118,6 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     if (parameters > available_memory()) return parameters;
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
-    spec.draws = recording && size.stored_draws > 0 ? 1 : 0;
     spec.trace = recording ? size.trace : 0;
     if (m.kind == model.kind) spec.transition = size.transition;
     return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
@@ -175,12 +138,21 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
                room = batches == 0 ? 0 : double(std::bit_ceil(std::uint64_t(batches)));
   const double moments =
       MomentLayout{size.dim, int(context.target->quantities().size()), size.covariance}.rows();
-  const double draws = double(size.stored_units) * double(size.chains) * double(size.stored_draws);
-  const double bytes_of_draw = 4 * (d + 3) + (n > 1 ? 8 * n * (d + 2) : 0);
+  const double draws = size.stored_draws;
+  const double bytes_of_draw = 4 * (d + 5) + (n > 1 && size.weighted_draws ? 8 * n * (d + 2) : 0);
+  const double quantities = double(context.target->quantities().size());
+  // What a launch stores, in the engine and as it is read; the overview, with its room to grow.
+  const double of_launch = 4 * (std::min(draws * (d + int(kDrawExtraRows)), double(kLaunchDraws)) +
+                                std::min(size.overview, double(kChunk)) * chains * d);
+  const double overview = size.overview * chains;
   const double saved = size.saved ? 2 * rows + moments * batches : 0;
-  stage(engine(model, chains, true),
-        chains * (rows + 1 + 2 * n + sums + moments * (1 + room + batches) + saved) +
-            draws / 8 * (bytes_of_draw + std::max(bytes_of_draw, 8 * d + 80)));  // a checkpoint; diagnostics
+  const double recorded = chains * moments * (room + batches);
+  stage(engine(model, chains, true) + of_launch,
+        chains * (rows + 1 + 2 * n + sums + moments + saved) + recorded + of_launch / 8 + overview * d +
+            draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
+  // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.
+  const double seen = overview > 0 ? overview : draws;
+  stage(0, recorded + draws / 8 * bytes_of_draw + overview * d / 2 + seen * (d + quantities + 10));
   return plan;
 }
 

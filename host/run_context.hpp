@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/options.hpp"
+#include "host/progress.hpp"
 #include "host/sampler_config.hpp"
 #include "host/units.hpp"
 
@@ -16,10 +17,6 @@ void say_device(const RunOptions& run, const RunContext& context);
 /// The device a context computes on, for summaries: "cpu (AVX-512, 2 threads)" or the GPU's name.
 std::string device_name(const RunContext& context);
 
-/// A progress printer on standard error: the stage, a bar and the time left, only on a terminal and only
-/// after two seconds.
-std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what);
-
 /// What a run holds in memory at a time.
 struct RunSize {
   int dim = 1;
@@ -27,7 +24,9 @@ struct RunSize {
   std::int64_t adapting_units = 1, crowd = 1;       // adapting: units x chains, where that is more
   double iterations = 1e18;                         // recorded
   std::int64_t particles = 0;                       // of the scout for each adapting unit; 0: there is none
-  std::int64_t stored_draws = 0, stored_units = 1;  // of each chain of so many units
+  double stored_draws = 0;                          // of all chains together
+  bool weighted_draws = false;                      // with the states behind them
+  double overview = 0;                              // iterations at which x of all chains is kept
   bool covariance = false;
   bool saved = false;  // to a checkpoint, in between
   TransitionKind transition = TransitionKind::hmc;

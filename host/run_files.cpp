@@ -10,6 +10,7 @@
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/files.hpp"
+#include "host/run_draws.hpp"
 #include "host/study_files.hpp"
 
 namespace lockstep {
@@ -139,7 +140,8 @@ RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Set
                       run.resume};
   const bool saved = fs::exists(files.checkpoint.file);
   if (run.force) {
-    for (const char* name : {"checkpoint", "summary.json", "draws.nc", "items.csv", "images.npy"})
+    for (const char* name :
+         {"checkpoint", "summary.json", "draws.nc", kPictureDraws, "items.csv", "images.npy"})
       fs::remove(run.out / name);
   } else if (run.resume && saved) {
     Checkpoint::verify(files.checkpoint.file, files.checkpoint.identity);

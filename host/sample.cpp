@@ -7,12 +7,12 @@
 
 #include "host/clock.hpp"
 #include "host/config.hpp"
-#include "host/diagnostics.hpp"
-#include "host/draws_file.hpp"
+#include "host/draw_figures.hpp"
 #include "host/files.hpp"
 #include "host/gates.hpp"
 #include "host/interrupt.hpp"
 #include "host/run_context.hpp"
+#include "host/run_draws.hpp"
 #include "host/run_files.hpp"
 #include "host/starts.hpp"
 #include "host/summary.hpp"
@@ -27,41 +27,6 @@ double mean_of(const std::vector<double>& v) {
   double s = 0;
   for (double x : v) s += x / double(v.size());
   return s;
-}
-
-/// Takes the draws out of `r`: they may be most of what is in memory.
-void write_draws_file(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run, int dim,
-                      int samples) {
-  DrawsFile f;
-  f.chains = run.chains;
-  f.draws = r.draws.draws;
-  f.dim = dim;
-  f.pseudo_samples = samples > 1 ? samples : 0;
-  f.x = std::move(r.draws.x);
-  const auto stats = [](const StoredDraws& draws, std::vector<double> step_size) {
-    const std::vector<std::int32_t> steps(draws.steps.begin(), draws.steps.end());
-    return std::map<std::string, DrawsArray>{{"acceptance_rate", draws.acceptance},
-                                             {"lp", draws.log_density},
-                                             {"n_steps", steps},
-                                             {"step_size", std::move(step_size)}};
-  };
-  f.sample_stats = stats(r.draws, std::vector<double>(r.draws.steps.size(), r.frozen.step_size[0]));
-  if (r.warmup.draws > 0) {
-    f.warmup_draws = r.warmup.draws;
-    f.warmup_x = std::move(r.warmup.x);
-    std::vector<double> step_size;  // one for all chains
-    for (int c = 0; c < run.chains; ++c)
-      step_size.insert(step_size.end(), r.warmup_step_size.begin(), r.warmup_step_size.end());
-    f.warmup_sample_stats = stats(r.warmup, std::move(step_size));
-  }
-  f.weighted_x = std::move(r.draws.weighted_x);
-  f.log_weight = std::move(r.draws.log_weight);
-  f.beta = std::move(r.draws.beta);
-  f.attributes = {{"inference_library_version", LOCKSTEP_VERSION},
-                  {"target", run.target},
-                  {"sampler", run.sampler},
-                  {"seed", std::to_string(run.seed)}};
-  write_draws(path, f);
 }
 
 /// What a reader should know before the numbers: why they may be wrong though no gate says so.
@@ -98,8 +63,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   return all;
 }
 
-Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfig& config,
-                 const RunOptions& run, int dim) {
+Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
+                 const SamplerConfig& config, const RunOptions& run, int dim) {
   Json d;
   d["acceptance"] = e.acceptance;
   d["step_size"] = mean_of(r.frozen.step_size);
@@ -108,14 +73,12 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const SamplerConfi
   d["trajectory_time"] = mean_of(r.frozen.trajectory_time);
   d["divergences"] = std::int64_t(r.units[0].stats[stat_divergences]);
   d[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
-  if (r.draws.draws >= 4) {
-    // Diagnostics of the stored, unweighted draws.
-    const std::vector<double> x(r.draws.x.begin(), r.draws.x.end());
+  if (f.draws >= 4) {
     double bulk = INFINITY, tail = INFINITY, rhat = 0;
-    for (const auto& one : diagnose_all(x, run.chains, r.draws.draws, dim)) {
-      bulk = std::min(bulk, one.ess_bulk);
-      tail = std::min(tail, one.ess_tail);
-      if (!(one.rhat <= rhat)) rhat = one.rhat;  // a NaN stays
+    for (int i = 0; i < dim; ++i) {
+      bulk = std::min(bulk, f.of[i].ess_bulk);
+      tail = std::min(tail, f.of[i].ess_tail);
+      if (!(f.of[i].rhat <= rhat)) rhat = f.of[i].rhat;  // a NaN stays
     }
     if (run.chains > 1) d["rhat_max"] = rhat;
     d["ess_bulk_min"] = bulk;
@@ -143,6 +106,7 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
   o.init = run.init;
   o.init_scale = run.init_scale;
   o.draws = run.draws;
+  o.weighted_draws = run.weighted_draws;
   o.warmup_draws = run.warmup_draws;
   o.thin = run.thin;
   return o;
@@ -169,11 +133,14 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   const SamplerConfig config = sampler_config(run, d, target->tails());
   read_starts(run.init, d);  // complains before anything is written or said
   RunContext context = make_context(run, *target, "");
-  context.progress = interruptible(progress_printer(run.quiet, run.target));
+  context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
   ChainRunOptions options = chain_run_options(run, {0});
   options.covariance = d <= 64;
+  if (run.draws != kAllDraws) options.overview = overview_iterations(*target, run.chains);
+  if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures
   RunSize size = run_size(run, config, d, 1, false);
   size.covariance = options.covariance;
+  size.overview = double(options.overview);
   ModelSpec model = config.model;
   model.dense_base |= config.base_covariance == "full";
   const MemoryPlan memory = planned_memory(context, model, size);
@@ -208,15 +175,18 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   s["warnings"] = warnings;
   s["truth"] = truth_json(*target);
   if (!r.log_z.empty()) s["log_z"] = log_z_json(r.log_z[0]);
-  s["diagnostics"] = diagnostics(e, r, config, run, d);
+  const DrawFigures figures = draw_figures(*target, r, run.thin);
+  s["diagnostics"] = diagnostics(e, r, figures, config, run, d);
+  add_figures(s, *target, e, figures);
   s = finish_summary(std::move(s));
 
+  const auto write_draws_to = [&](const std::filesystem::path& file) {
+    write_run_draws(file, r, run, *target, config);
+  };
   std::vector<RunFiles::Other> others;
-  if (run.draws)
-    others.push_back({"draws.nc", [&](const std::filesystem::path& file) {
-                        write_draws_file(file, r, run, d, config.model.pseudo_samples);
-                      }});
+  if (run.draws != 0) others.push_back({"draws.nc", write_draws_to});
   files.finish(s, r.interrupted, others);
+  if (run.draws == 0) write_picture_draws(run, write_draws_to);
   return s;
 }
 

@@ -158,12 +158,12 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   run.device = command.device;
   run.quiet = command.quiet;
   RunContext context = make_context(run, *p.target, s.label);
-  context.progress = interruptible(progress_printer(command.quiet, s.label));
+  context.progress = interruptible(progress_printer(command.quiet, s.label, context.health));
   std::vector<std::uint32_t> units(replicates);
   std::iota(units.begin(), units.end(), 0u);
   ChainRunOptions options = chain_run_options(run, units);
   options.pooled = s.adaptation == "pooled";
-  options.draws = false;
+  options.draws = 0;
   say_device(run, context);
   ChainRunResult r;
   try {

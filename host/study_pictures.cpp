@@ -128,7 +128,8 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   o.pooled = s.adaptation == "pooled";
   // Pooled replicates adapt together, so all of them must run again for the draws of the first.
   for (std::uint32_t u = 1; o.pooled && u < std::uint32_t(study.replicates); ++u) o.units.push_back(u);
-  o.draws = true;
+  o.draws = kAllDraws;
+  o.weighted_draws = true;
   o.draw_units = 1;
   o.longest = run.chains > kShownChains ? kShownDraws / kShownChains : kShownDraws;
   ChainRunResult r = run_chains(context, *t.config, o);

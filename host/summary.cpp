@@ -30,6 +30,7 @@ Json summary_head(const RunOptions& run, const TargetInstance& target, const Run
   s["failed_gates"] = Json::array();
   s["warnings"] = Json::array();
   s["target"] = {{"name", run.target}, {"dim", target.dim()}, {"settings", run.target_settings}};
+  s["target"]["parameters"] = target.names();
   if (!run.data.empty()) s["target"]["data"] = run.data.string();
   for (const auto& [name, value] : target.facts()) s["target"]["facts"][name] = value;
   s["sampler"] = Json::object();
@@ -76,12 +77,15 @@ Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
             {"mean_se", errors("mean", m.mean, m.mean_se)},
             {"second_moment", m.second},
             {"second_moment_se", errors("second_moment", m.second, m.second_se)}};
+  std::vector<double> sd;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    sd.push_back(std::sqrt(std::max(m.variance(int(i)), 0.0)));
     const LogZ mean{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
     e["mean_interval95"].push_back(mean.interval(0.95));
     e["mean_interval997"].push_back(mean.interval(0.997));
   }
   e["mean_df"] = m.mean_df;
+  e["sd"] = sd;
   if (!m.covariance.empty()) e["covariance"] = matrix_json(m.covariance, int(m.mean.size()));
   for (std::size_t q = 0; q < m.quantity.size(); ++q) {
     const std::string& name = target.quantities()[q];

@@ -105,6 +105,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
   auto position =
       options.start_at_base ? base.draws(context.key, kBaseStarts, n, n) : pilot.positions(level, seed);
   TemperedResult out;
+  out.draws.limit = options.draw_limit;
   double initial = 0;
   const auto start = [&](const std::vector<double>& control) {
     position.resize(std::size_t(base.dim()) * n);
@@ -195,6 +196,8 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
       first_half = value(ends);
       half = EndpointEvidence(groups);
     }
+    context.health->gradients = initial + stats[stat_gradients];
+    context.health->divergences = stats[stat_divergences];
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
     if (t < total && plan.due(out.interrupted)) {

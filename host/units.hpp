@@ -3,6 +3,7 @@
 // A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "targets/registry.hpp"
@@ -57,6 +58,12 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
   return sum;
 }
 
+/// How a run does, for whoever shows its progress; nothing that it computes depends on it.
+struct RunHealth {
+  double gradients = 0, divergences = 0;  // of recorded iterations, over all chains
+  std::function<double()> rhat = {};      // the largest of any mean so far; or none
+};
+
 /// Where and how a run computes, and whom it tells.
 struct RunContext {
   const TargetInstance* target = nullptr;
@@ -66,6 +73,7 @@ struct RunContext {
   bool cuda = false;
   /// Called between launches with the stage and the share done; throws Interrupted to stop.
   std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
+  std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();
 };
 
 /// What every engine of a run has in common: where it computes, in which precision, and whose chains.

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/draws_file.hpp"
+#include "host/options.hpp"
+#include "host/run_draws.hpp"
 
 namespace lockstep {
 namespace {
@@ -13,7 +14,21 @@ constexpr std::uint32_t kResampling = 0x70000000u;  // an iteration number that 
 
 }  // namespace
 
+namespace {
+
+/// Every second of the draws [draw][chain][..] goes, the first stays.
+template <class T>
+void halve(std::vector<T>& v, int draws) {
+  const std::size_t of_draw = v.size() / draws, kept = (std::size_t(draws) + 1) / 2;
+  for (std::size_t k = 1; k < kept; ++k)
+    std::copy_n(v.begin() + 2 * k * of_draw, of_draw, v.begin() + k * of_draw);
+  v.resize(kept * of_draw);
+}
+
+}  // namespace
+
 void WeightedDraws::add(Engine& engine, Control control) {
+  if (added++ % stride != 0) return;
   const auto position = engine.position(), cache = engine.cache(), level = engine.beta();
   const int n = engine.chains();
   std::vector<double> weight(n);
@@ -24,6 +39,12 @@ void WeightedDraws::add(Engine& engine, Control control) {
     if (control == Control::logistic) beta.push_back(1 / (1 + std::exp(-position[std::size_t(dim) * n + c])));
   }
   add(position, weight);
+  if (limit == 0 || draws <= limit) return;
+  halve(x, draws);
+  halve(log_weight, draws);
+  halve(beta, draws);
+  draws = (draws + 1) / 2;
+  stride *= 2;
 }
 
 void WeightedDraws::add(const std::vector<double>& position, const std::vector<double>& log_weight_of) {
@@ -34,8 +55,9 @@ void WeightedDraws::add(const std::vector<double>& position, const std::vector<d
   ++draws;
 }
 
-void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored, int groups,
-                          const StreamKey& key, std::map<std::string, std::string> attributes) {
+void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored,
+                          const TargetInstance& target, int groups, const StreamKey& key, std::int64_t asked,
+                          bool weighted, std::map<std::string, std::string> attributes) {
   const int n = stored.chains, per = n / groups;
   const double most =
       stored.log_weight.empty() ? 0 : *std::max_element(stored.log_weight.begin(), stored.log_weight.end());
@@ -59,8 +81,10 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   }
   DrawsFile f;
   f.chains = groups;
-  f.draws = int(effective);
+  f.draws = int(asked == kAllDraws ? effective
+                                   : std::min(effective, std::max(1.0, std::floor(double(asked) / groups))));
   f.dim = stored.dim;
+  f.names = target.names();
   std::vector<float> posterior;
   for (int g = 0; g < groups; ++g) {
     const Draw<double> draw{key, kResampling, 0, std::uint32_t(g)};
@@ -74,7 +98,12 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
       posterior.insert(posterior.end(), x, x + stored.dim);
     }
   }
-  f.x = posterior;
+  f.quantities = quantities_of(target, posterior);
+  f.x = std::move(posterior);
+  attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
+  attributes["states"] = std::to_string(states * groups);  // that they are drawn from
+  f.attributes = std::move(attributes);
+  if (!weighted) return write_draws(path, f);
   // [chain][draw] as everywhere in the file.
   std::vector<float> x;
   std::vector<double> log_weight, beta;
@@ -91,8 +120,6 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   f.weighted_x = x;
   f.log_weight = log_weight;
   f.beta = beta;
-  attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
-  f.attributes = std::move(attributes);
   write_draws(path, f);
 }
 

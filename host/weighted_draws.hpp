@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "targets/engine.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep {
 
@@ -13,6 +13,9 @@ struct WeightedDraws {
   int dim = 0, chains = 0, draws = 0;
   std::vector<float> x;                  // [draw][chain][dim]
   std::vector<double> log_weight, beta;  // [draw][chain]; log weight of beta = 1; beta may be empty
+  /// Keep at most so many draws of those that are added, evenly spread: when there are more, every second
+  /// goes, and of the next every 2 stride-th alone is taken. 0: all.
+  std::int64_t limit = 0, stride = 1, added = 0;
 
   /// The present states of an engine on a path, weighed by p(beta = 1 | x).
   void add(Engine& engine, Control control);
@@ -24,17 +27,24 @@ struct WeightedDraws {
     archive("dim", dim);
     archive("chains", chains);
     archive("draws", draws);
+    archive("stride", stride);
+    archive("added", added);
     archive("x", x);
     archive("log_weight", log_weight);
     archive("beta", beta);
   }
 };
 
-/// Writes draws.nc: the group `weighted` as they are, and in `posterior` unweighted draws, by systematic
-/// resampling within each of `groups` equal groups of chains (a group is one chain there), as many as the
-/// smallest effective sample size (sum w)^2 / sum w^2 of a group. Attribute `resampled`. Nothing where the
-/// weights of a group all vanish but an empty posterior.
-void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored, int groups,
-                          const StreamKey& key, std::map<std::string, std::string> attributes);
+/// The numbers of states that `evidence` keeps where it is not asked for all.
+inline constexpr std::int64_t kWeightedNumbers = std::int64_t(1) << 22;
+
+/// Writes a file of draws: in `posterior` unweighted draws of `target`, by systematic resampling within each
+/// of `groups` equal groups of chains (a group is one chain there), as many as the smallest effective sample
+/// size (sum w)^2 / sum w^2 of a group, and at most `most` in all groups together (or kAllDraws); where
+/// asked, the states as they are in the group `weighted`. Attribute `resampled`. Nothing where the weights of
+/// a group all vanish but an empty posterior.
+void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored,
+                          const TargetInstance& target, int groups, const StreamKey& key, std::int64_t most,
+                          bool weighted, std::map<std::string, std::string> attributes);
 
 }  // namespace lockstep

@@ -155,7 +155,7 @@ TEST(Bytes, StoredDrawsChangeNothing) {
                       chain_run_options(r, {0}));
   };
   const auto without = run_with();
-  r.draws = true;
+  r.draws = kAllDraws;
   r.thin = 7;
   const auto with = run_with();
   const Estimates a = estimate(without.units[0]), b = estimate(with.units[0]);

@@ -67,6 +67,7 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
                                   "o",
                                   "--draws",
                                   "--warmup-draws",
+                                  "--weighted-draws",
                                   "--thin",
                                   "3",
                                   "--checkpoint",
@@ -95,8 +96,9 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
     expected.threads = 2;
     expected.precision = "double";
     expected.out = "o";
-    expected.draws = expected.warmup_draws = expected.resume = expected.paper_settings = expected.json =
-        expected.quiet = true;
+    expected.warmup_draws = expected.weighted_draws = expected.resume = expected.paper_settings =
+        expected.json = expected.quiet = true;
+    expected.draws = 1000;
     expected.thin = 3;
     expected.checkpoint = 60;
     EXPECT_EQ(run_option_values(run), run_option_values(expected));

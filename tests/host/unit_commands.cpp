@@ -119,7 +119,10 @@ TEST_F(Commands, JsonSummaryHasItsSchema) {
                                           "cost",      "estimates", "log_z",   "truth",   "diagnostics"};
   EXPECT_EQ(keys(s), required);
   EXPECT_EQ(s["warnings"], Json::array());
-  EXPECT_EQ(s["target"], (Json{{"name", "mixture20"}, {"dim", 2}, {"settings", {{"scenario", "b"}}}}));
+  EXPECT_EQ(s["target"], (Json{{"name", "mixture20"},
+                               {"dim", 2},
+                               {"settings", {{"scenario", "b"}}},
+                               {"parameters", {"x[0]", "x[1]"}}}));
   EXPECT_EQ(s["sampler"]["name"], "pe");
   EXPECT_EQ(s["sampler"]["settings"]["pseudo_samples"], 5);
   EXPECT_EQ(s["iterations"], 500);
@@ -144,16 +147,20 @@ TEST_F(Commands, WithoutJsonATableAndAVerdict) {
   const ProgramResult result = run({"sample", "--target", "gaussian", "--sampler", "hmc", "--threads", "1",
                                     "--chains", "64", "--iterations", "100", "--set", "target.dim=12"});
   EXPECT_EQ(result.status, 0) << result.out;
-  for (const char* part : {"mean[9]", "second_moment[0]", "2 more axes", "verdict: pass\n"})
+  for (const char* part :
+       {"mcse_mean  ess_bulk  ess_tail  r_hat  truth\n", "\nx[9] ", "2 more parameters", "verdict: pass\n"})
     EXPECT_NE(result.out.find(part), std::string::npos) << part << result.out;
-  EXPECT_EQ(result.out.find("mean[10]"), std::string::npos);
+  EXPECT_EQ(result.out.find("x[10]"), std::string::npos);
   EXPECT_NE(result.err.find("memory plan: "), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find('\r'), std::string::npos) << "progress is for terminals";
 }
 
 TEST_F(Commands, FilesOfARunAndItsRepetition) {
   const Json printed = sampled({"--chains", "8", "--iterations", "200", "--seed", "7", "--out", "first"});
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "first"), {}), 2);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_ / "first"))
+    if (const std::string name = entry.path().filename(); !name.starts_with(".")) names.insert(name);
+  EXPECT_EQ(names, (std::set<std::string>{"run.toml", "summary.json"}));
   const Json kept = Json::parse(contents(folder_ / "first/summary.json"));
   EXPECT_EQ(kept, printed);
   EXPECT_NE(testing::run_python("read_summary.py", folder_ / "first/summary.json"), "");
@@ -174,13 +181,14 @@ TEST_F(Commands, RunTomlFindsDataAndStartsFromAnywhere) {
 }
 
 TEST_F(Commands, DrawsOpenElsewhere) {
-  sampled({"--chains", "3", "--iterations", "40", "--thin", "2", "--draws", "--out", "run"});
+  sampled(
+      {"--chains", "3", "--iterations", "40", "--thin", "2", "--draws", "--weighted-draws", "--out", "run"});
   const std::string text = testing::run_python("read_draws.py", folder_ / "run/draws.nc");
   ASSERT_NE(text, "");
   const Json file = Json::parse(text);
   EXPECT_EQ(file["posterior"]["variables"]["x"]["dims"], (Json{"chain", "draw", "x_dim_0"}));
   EXPECT_EQ(file["posterior"]["dims"], (Json{{"chain", 3}, {"draw", 20}, {"x_dim_0", 2}}));
-  for (const char* name : {"acceptance_rate", "lp", "n_steps"})
+  for (const char* name : {"acceptance_rate", "lp", "n_steps", "diverging", "energy"})
     EXPECT_EQ(file["sample_stats"]["variables"][name]["values"].size(), 60u) << name;
   const Json &x = file["posterior"]["variables"]["x"]["values"], &all = file["weighted"]["variables"];
   ASSERT_EQ(x.size(), 120u);
@@ -214,8 +222,42 @@ TEST_F(Commands, DrawsOpenElsewhere) {
   EXPECT_NE(steps[0], steps[24]) << "it adapts";
   EXPECT_EQ(steps[0], steps[25]) << "for all chains alike";
   const Json apart = Json::parse(testing::run_python("read_draws.py", folder_ / "short/draws.nc"));
-  for (const char* group : {"posterior", "weighted"})
-    EXPECT_EQ(both[group], apart[group]) << "looking on changes nothing";
+  EXPECT_EQ(both["posterior"], apart["posterior"]) << "looking on changes nothing";
+  EXPECT_EQ(apart["posterior"]["variables"]["x"], file["posterior"]["variables"]["x"]);
+  EXPECT_FALSE(apart.contains("weighted"));
+}
+
+/// Four chains' last 250 draws are what a run stores unasked, and a small file; tables are of all chains.
+TEST_F(Commands, DrawsAreLimitedAndTheSummaryIsNot) {
+  const Args common = {"--chains", "64", "--iterations", "700", "--out"};
+  const auto with = [&](const std::string& out, Args more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    more.insert(more.begin() + 5, out);
+    return sampled(more);
+  };
+  const Json none = with("none", {}), usual = with("usual", {"--draws"}),
+             some = with("some", {"--draws", "64"}), all = with("all", {"--draws", "all"});
+  const auto dims = [&](const std::string& out) {
+    return Json::parse(testing::run_python("read_draws.py", folder_ / out))["posterior"]["dims"];
+  };
+  EXPECT_EQ(dims("usual/draws.nc"), (Json{{"chain", 4}, {"draw", 250}, {"x_dim_0", 2}}));
+  EXPECT_EQ(dims("some/draws.nc"), (Json{{"chain", 4}, {"draw", 16}, {"x_dim_0", 2}}));
+  EXPECT_EQ(dims("all/draws.nc"), (Json{{"chain", 64}, {"draw", 700}, {"x_dim_0", 2}}));
+  EXPECT_LT(fs::file_size(folder_ / "usual/draws.nc"), 100000u);
+  EXPECT_FALSE(fs::exists(folder_ / "none/draws.nc"));
+  for (const Json& s : {usual, some, all}) {
+    EXPECT_EQ(s["estimates"], none["estimates"]);
+    EXPECT_EQ(s["diagnostics"], none["diagnostics"]);
+  }
+  for (const char* key : {"rhat", "ess_bulk", "ess_tail"})
+    EXPECT_EQ(none["diagnostics"][key].size(), 2u) << key;
+  EXPECT_GT(none["diagnostics"]["ess_bulk"][0].get<double>(), 4000) << "of all chains";
+  for (int i = 0; i < 2; ++i) {
+    const double mean = none["estimates"]["mean"][i], sd = none["estimates"]["sd"][i];
+    EXPECT_NEAR(sd * sd + mean * mean, none["estimates"]["second_moment"][i].get<double>(), 1e-9);
+    EXPECT_LT(none["estimates"]["quantiles"]["5%"][i].get<double>(), mean);
+    EXPECT_GT(none["estimates"]["quantiles"]["95%"][i].get<double>(), mean);
+  }
 }
 
 TEST_F(Commands, PrecisionsAgree) {

@@ -60,7 +60,8 @@ levels = 7
   EXPECT_EQ(run.out, "o");
   EXPECT_EQ(run.thin, 2);
   EXPECT_EQ(run.checkpoint, 30);
-  EXPECT_TRUE(run.draws && run.resume && run.paper_settings && run.json && run.quiet);
+  EXPECT_EQ(run.draws, 1000);
+  EXPECT_TRUE(run.resume && run.paper_settings && run.json && run.quiet);
   EXPECT_EQ(run.target_settings, (Settings{{"dim", 3}, {"scenario", "b"}, {"list", {1, 2.5}}}));
   EXPECT_EQ(run.sampler_settings, (Settings{{"levels", 7}}));
 }
@@ -119,7 +120,11 @@ TEST_F(ConfigFiles, RefusesBadRunOptions) {
   refuses_run("precision = 'duoble'", "(it must be one of single, mixed, double). Did you mean double?");
   refuses_run("thin = 0", "is 0 (it must be a whole number from 1 to");
   refuses_run("checkpoint = -1", "is -1 (it must not be negative)");
-  refuses_run("draws = 1", "is 1 (it must be true or false)");
+  refuses_run("draws = 0", "is 0 (it must be a whole number, at least 1)");
+  refuses_run("draws = 'some'", "is some (it must be a whole number from 1, or all)");
+  EXPECT_EQ(run_of("draws = 'all'").draws, kAllDraws);
+  EXPECT_EQ(run_of("draws = 77").draws, 77);
+  EXPECT_EQ(run_of("draws = false").draws, 0);
   refuses_run("target = 3", "is 3 (it must be a text");
   refuses_run("target_settings = 3", "is 3 (it must be a table");
   refuses_run("command = 'smaple'", "(it must be one of sample, evidence, check). Did you mean sample?");
@@ -159,7 +164,8 @@ TEST_F(ConfigFiles, RunTomlRepeatsTheRun) {
   run.threads = 2;
   run.precision = "single";
   run.out = "o";
-  run.draws = run.paper_settings = run.json = run.quiet = true;
+  run.draws = 5000;
+  run.weighted_draws = run.paper_settings = run.json = run.quiet = true;
   run.thin = 4;
   run.checkpoint = 1.5;
   RunOptions again = run_of(write_run_toml(run));

@@ -100,6 +100,41 @@ TEST_F(DrawsFileTest, WeightedAndWarmupGroups) {
   EXPECT_EQ(found["warmup_sample_stats"]["variables"]["lp"]["values"], Json(ramp<double>(2)));
 }
 
+TEST_F(DrawsFileTest, NamesAndQuantities) {
+  DrawsFile file = example();
+  file.names = {"mu", "log_tau", "t[0]", "t[1]"};
+  file.quantities = {{"tau", 0, ramp<float>(6)}, {"theta", 2, ramp<float>(12)}};
+  file.pseudo_samples = 1;
+  file.weighted_x = ramp<float>(24);
+  file.log_weight = ramp<double>(6);
+  write_draws(folder_ / "draws.nc", file);
+  const Json found = read(folder_ / "draws.nc");
+  for (const char* group : {"posterior", "weighted"})
+    EXPECT_EQ(found[group]["variables"]["x_dim_0"]["values"], Json({"mu", "log_tau", "t[0]", "t[1]"}))
+        << group;
+  const Json& variables = found["posterior"]["variables"];
+  EXPECT_EQ(variables["x"]["dims"], Json({"chain", "draw", "x_dim_0"}));
+  EXPECT_EQ(variables["x"]["values"], Json(ramp<float>(24)));
+  EXPECT_EQ(variables["tau"]["dims"], Json({"chain", "draw"}));
+  EXPECT_EQ(variables["tau"]["values"], Json(ramp<float>(6)));
+  EXPECT_EQ(variables["theta"]["dims"], Json({"chain", "draw", "theta_dim_0"}));
+  EXPECT_EQ(variables["theta"]["values"], Json(ramp<float>(12)));
+  EXPECT_EQ(variables["theta_dim_0"]["values"], Json({0, 1}));
+  file.names.pop_back();
+  EXPECT_THROW(write_draws(folder_ / "draws.nc", file), std::logic_error);
+}
+
+TEST_F(DrawsFileTest, ValuesAreCompressed) {
+  DrawsFile file = example();
+  file.draws = 20000;
+  file.x = std::vector<float>(2 * 20000 * 4, 1.5f);
+  file.sample_stats = {{"step_size", std::vector<double>(2 * 20000, 0.1)}};
+  write_draws(folder_ / "draws.nc", file);
+  // 640 kB and 320 kB of equal numbers.
+  EXPECT_LT(fs::file_size(folder_ / "draws.nc"), 250000u);
+  EXPECT_EQ(read(folder_ / "draws.nc")["posterior"]["variables"]["x"]["values"].size(), 160000u);
+}
+
 TEST_F(DrawsFileTest, AnEarlyInterruptLeavesAValidFile) {
   DrawsFile file = example();
   file.draws = 0;

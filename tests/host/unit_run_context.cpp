@@ -111,33 +111,35 @@ TEST(Memory, PlanGrowsWithWhatIsKept) {
   EXPECT_GT(planned_bytes(plain, scouted), 20 * 2048 * 8 * 10 * 4);
   // Stored draws: 4 bytes a coordinate, for pseudo-samples x, log weight and beta of each in double; and once
   // more in a checkpoint.
-  const RunSize stored = with([](RunSize& s) { s.stored_draws = 1000; });
+  const RunSize stored = with([](RunSize& s) { s.stored_draws = 1000, s.weighted_draws = true; });
   EXPECT_GE(planned_bytes(plain, stored) - least, 2 * 4 * 10 * 1000);
   EXPECT_GE(planned_bytes(pe, stored) - planned_bytes(pe, one), 2 * (4 * 10 + 8 * 5 * 12) * 1000);
   ModelSpec dense = plain;
   dense.dense_metric = true;
   EXPECT_GE(planned_bytes(dense, crowd) - planned_bytes(plain, crowd), 1000 * 4 * 55);
   // Chains and draws are counted in double: nothing wraps around.
-  const RunSize vast = with([](RunSize& s) { s.chains = s.stored_draws = std::int64_t(1) << 31; });
+  const RunSize vast = with([](RunSize& s) { s.chains = std::int64_t(1) << 31, s.stored_draws = 0x1p62; });
   EXPECT_GT(planned_bytes(pe, vast), 1e20);
 }
 
 TEST(Memory, SizeOfARun) {
   RunOptions run;
   run.chains = 4;
-  run.draws = true;
+  run.draws = kAllDraws;
   run.thin = 10;
   run.iterations = 1000;
   SamplerConfig config;
   RunSize size = run_size(run, config, 3, 2, false);
   EXPECT_EQ(size.adapting_units * size.crowd, 2 * 32);
   EXPECT_EQ(size.particles, 2048);
-  EXPECT_EQ(size.stored_draws, 101);
+  EXPECT_EQ(size.stored_draws, 4 * 101);
   size = run_size(run, config, 3, 20, true);  // all adapt as one
   EXPECT_EQ(size.adapting_units * size.crowd, 80);
   // A budget of gradients buys as many iterations as it has steps, whatever --iterations says.
   run.gradients = 4e6;
-  EXPECT_EQ(run_size(run, config, 3, 1, false).stored_draws, 100001);
+  EXPECT_EQ(run_size(run, config, 3, 1, false).stored_draws, 4 * 100001);
+  run.draws = 1000;  // as many of all chains together
+  EXPECT_EQ(run_size(run, config, 3, 1, false).stored_draws, 1000);
   run.init = "uniform:1";
   EXPECT_EQ(run_size(run, config, 3, 1, false).particles, 0);
   config.instrument = SamplerConfig::Instrument::bridge;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/evidence.hpp"
+#include "host/target_input.hpp"
 #include "tests/support/run_python.hpp"
 
 namespace lockstep {
@@ -33,7 +34,11 @@ TEST_F(WeightedDrawsTest, PosteriorIsResampledWithinGroupsByWeight) {
     }
     stored.add(x, log_weight);
   }
-  write_weighted_draws(folder_ / "draws.nc", stored, 2, {1, 2}, {{"seed", "1"}});
+  RunOptions run;
+  run.target = "gaussian";
+  run.target_settings = {{"dim", 1}};
+  const auto target = build_target(run);
+  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, kAllDraws, true, {{"seed", "1"}});
   const Json found = read();
   EXPECT_NE(found["posterior"]["attributes"]["resampled"], "");
   // Effective sizes: 16 / 6 in the first group, 6 in the second.
@@ -50,6 +55,11 @@ TEST_F(WeightedDrawsTest, PosteriorIsResampledWithinGroupsByWeight) {
   EXPECT_EQ(found["weighted"]["variables"]["x"]["values"],
             Json({0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112}));
   EXPECT_NEAR(found["weighted"]["variables"]["log_weight"]["values"][4], std::log(2), 1e-12);
+  // Of two draws at most, one a group; and the states are not kept unless they are asked for.
+  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, 3, false, {});
+  const Json few = read();
+  EXPECT_EQ(few["posterior"]["dims"], Json({{"chain", 2}, {"draw", 1}, {"x_dim_0", 1}}));
+  EXPECT_FALSE(few.contains("weighted"));
 }
 
 TEST_F(WeightedDrawsTest, EveryMethodStoresDrawsOfTheTarget) {
@@ -62,7 +72,8 @@ TEST_F(WeightedDrawsTest, EveryMethodStoresDrawsOfTheTarget) {
     run.gradients = 4e5;
     run.chains = 0;
     run.device = "cpu";
-    run.quiet = run.draws = true;
+    run.quiet = true;
+    run.draws = kAllDraws;
     run.out = folder_;
     bool interrupted = false;
     const auto summary = evidence(run, interrupted);

@@ -15,7 +15,9 @@ def describe(group):
     variables = {}
     for name, variable in group.variables.items():
         variable.set_auto_maskandscale(False)
-        values = [v if math.isfinite(v) else str(v) for v in variable[...].reshape(-1).tolist()]
+        values = [
+            v if isinstance(v, str) or math.isfinite(v) else str(v) for v in variable[...].reshape(-1).tolist()
+        ]
         variables[name] = {
             "dims": list(variable.dimensions),
             "dtype": str(variable.dtype),

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "targets/engine.hpp"
+
+namespace lockstep {
+
+/// x of every chain at every stride-th iteration, at most `most` times: what quantiles, R-hat and effective
+/// sample sizes of a run are computed from, in memory that does not grow with it. When there would be more,
+/// every second goes and the stride doubles, so that what is kept depends on the number of iterations alone.
+class Overview {
+ public:
+  Overview() = default;
+  /// Of `chains` chains; most = 0 keeps nothing.
+  Overview(int chains, int dim, std::int64_t most);
+  /// The draws that a launch of any length can ever store.
+  int capacity() const;
+  /// Sets what the launch [begin, end) stores. To be called before it, with its final end.
+  int place(LaunchSpec& launch);
+  /// Takes the `count` draws of the engine's last launch.
+  void add(Engine& engine, int count);
+
+  std::int64_t draws() const {
+    return dim_ == 0 ? 0 : std::int64_t(x_.size()) / (std::int64_t(chains_) * dim_);
+  }
+  std::int64_t stride() const { return stride_; }
+  const std::vector<float>& x() const { return x_; }  // [draw][chain][dim]
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("stride", stride_);
+    archive("x", x_);
+  }
+
+ private:
+  int chains_ = 0, dim_ = 0;
+  std::int64_t most_ = 0, stride_ = 1;
+  std::vector<float> x_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "host/clock.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr double kSilence = 2;        // seconds
+constexpr double kBetweenBars = 0.2;  // seconds
+constexpr double kBetweenRhats = 2;   // seconds: it takes a pass over all sums
+
+std::string shown_time(double s) {
+  if (s < 100) return fmt::format("{:.0f} s", s);
+  return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
+}
+
+struct Printer {
+  std::string what;
+  std::shared_ptr<const RunHealth> health;
+  bool terminal = isatty(2);
+  Clock::time_point start = Clock::now(), shown = start, stage_start = start, rhat_at = start;
+  std::string stage;
+  double gradients_before = 0;  // this stage, or all that an interrupted run had already
+  double rhat = NAN;
+  int tenths = 0;  // of the stage that have been told
+  bool bar = false;
+
+  ~Printer() {
+    if (bar) std::fputs("\r\033[K", stderr);
+  }
+
+  void operator()(const std::string& now, double share) {
+    if (now != stage) {
+      stage = now;
+      stage_start = Clock::now();
+      gradients_before = health ? health->gradients : 0;
+      tenths = 0;
+    }
+    if (seconds_since(start) < kSilence) return;
+    const int done = int(10 * share + 1e-9);
+    if (terminal ? seconds_since(shown) < kBetweenBars : done <= tenths) return;
+    shown = Clock::now();
+    tenths = done;
+    bar = terminal;
+    const int full = int(30 * std::min(1.0, share));
+    if (terminal)
+      fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
+                 100 * share, state(share));
+    else
+      fmt::print(stderr, "{} {} {:.0f} %{}\n", what, stage, 100 * share, state(share));
+    std::fflush(stderr);
+  }
+
+  /// ", 1.2e+08 gradients/s, 35 s left, 0 divergences, worst r_hat 1.012": as much of it as there is.
+  std::string state(double share) {
+    const double seconds = seconds_since(stage_start);
+    std::string text;
+    const double gradients = health ? health->gradients - gradients_before : 0;
+    if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
+    if (share > 0.01 && share < 1) text += ", " + shown_time(seconds * (1 - share) / share) + " left";
+    if (!(gradients > 0)) return text;
+    text += fmt::format(", {:.0f} divergences", health->divergences);
+    if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {
+      rhat = health->rhat();
+      rhat_at = Clock::now();
+    }
+    if (std::isfinite(rhat)) text += fmt::format(", worst r_hat {:.3f}", rhat);
+    return text;
+  }
+};
+
+}  // namespace
+
+std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what,
+                                                                 std::shared_ptr<const RunHealth> health) {
+  if (quiet) return [](const std::string&, double) {};
+  auto printer = std::make_shared<Printer>();
+  printer->what = std::move(what);
+  printer->health = std::move(health);
+  return [printer](const std::string& stage, double share) { (*printer)(stage, share); };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host/units.hpp"
+
+namespace lockstep {
+
+/// A progress printer on standard error, of the share done of a stage: on a terminal a bar, and elsewhere a
+/// line for every tenth, with the gradients per second, the time left and the health so far. Nothing in the
+/// first two seconds of a run, and nothing where it is to be quiet. `what`: the name of the run.
+std::function<void(const std::string&, double)> progress_printer(
+    bool quiet, std::string what, std::shared_ptr<const RunHealth> health = nullptr);
+
+}  // namespace lockstep

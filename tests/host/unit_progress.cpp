@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+/// Standard error of a test is no terminal.
+TEST(Progress, PipedIsALineForEveryTenthAfterTwoSeconds) {
+  auto health = std::make_shared<RunHealth>();
+  health->rhat = [] { return 1.0123; };
+  const auto progress = progress_printer(false, "name", health),
+             quiet = progress_printer(true, "quiet", health);
+  ::testing::internal::CaptureStderr();
+  for (const double share : {0.0, 0.1, 0.2, 0.3}) progress("sampling", share);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a short run says nothing";
+  std::this_thread::sleep_for(std::chrono::milliseconds(2050));
+  health->gradients = 1e6;
+  health->divergences = 3;
+  ::testing::internal::CaptureStderr();
+  for (const double share : {0.41, 0.42, 0.495, 0.5, 0.59, 0.73, 1.0}) {
+    progress("sampling", share);
+    quiet("sampling", share);
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;  // 41, 50, 73 and 100 %
+  EXPECT_EQ(text.rfind("name sampling 41 %, ", 0), 0u) << text;
+  for (const char* part : {" gradients/s, ", " s left, 3 divergences, worst r_hat 1.012\n",
+                           "name sampling 50 %", "name sampling 73 %", "name sampling 100 %"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  EXPECT_EQ(text.find('\r'), std::string::npos) << "bars are for terminals";
+}
+
+}  // namespace
+}  // namespace lockstep
