@@ -38,7 +38,9 @@ const Lines& base_settings() {
   return lines;
 }
 Lines with(Lines lines) {
-  const Lines common = {{"groups", "independent groups of chains, by which errors are judged (default 8)"},
+  const Lines common = {{"groups",
+                         "independent groups of chains, by which errors are judged (default 8; of tempered "
+                         "chains one for every 32 where they are more than 256)"},
                         {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
                         {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
                         {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
@@ -110,6 +112,14 @@ int default_steps(const std::string& method, double barrier) {
   return method == "ti"   ? std::clamp(int(std::lround(12 * barrier)), 32, 512)
          : method == "st" ? std::clamp(int(std::lround(7 * barrier)), 7, 400)
                           : std::clamp(int(std::lround(2 * barrier)) + 1, 7, 128);
+}
+
+/// Eight groups; of tempered chains that are many, as many as leave 32 chains and 128 of the pilot's particles
+/// to each: the more groups, the less an error leans on few of them.
+int default_groups(const EvidenceConfig& c, int chains, double planned) {
+  constexpr int least = 8, most = 64;
+  if (!c.runs_on() || c.method == "pt" || c.method == "ti") return least;
+  return std::clamp(int(std::min(chains / 32.0, planned / 620 / 128)), least, most);
 }
 
 }  // namespace
@@ -246,7 +256,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
 
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";
-  c.groups = int(s.integer("groups", 8, 4, 64));
+  c.groups = int(s.integer("groups", default_groups(c, run.chains, planned), 4, 64));
   c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
                     {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
   if (c.base == "gaussian") {

@@ -45,7 +45,9 @@ struct Figures {
 std::vector<std::string> cells(const Figures& f) {
   const auto whole = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.0f}", v); };
   return {f.name,
-          f.visited ? rounded(f.mean, f.se, 2) : "not visited",
+          f.visited      ? rounded(f.mean, f.se, 2)
+          : f.mean == 0 ? "not visited"
+                        : fmt::format("{:.6g} (never left)", f.mean),
           rounded(f.sd, f.sd, 3),
           rounded(f.q5, f.sd, 3),
           rounded(f.q50, f.sd, 3),
@@ -137,6 +139,8 @@ std::string estimates_table(const Json& s) {
     const double known = number_at(truth, {"log_z"});
     text += fmt::format("log_z {}",
                         with_error(number_at(s["log_z"], {"estimate"}), number_at(s["log_z"], {"se"})));
+    const double low = number_at(s["log_z"], {"interval95"}, 0), high = number_at(s["log_z"], {"interval95"}, 1);
+    if (!std::isnan(low)) text += fmt::format(", 95 % from {} to {}", rounded(low, high - low, 3), rounded(high, high - low, 3));
     text += std::isnan(known) ? "\n" : fmt::format(" (truth {:.6g})\n", known);
   }
   if (const double every = number_at(d, {"draws", "every"}); every > 1)
