@@ -192,10 +192,8 @@ int run_one(const RunOptions& run) {
   try {
     summary = run.command == "evidence" ? evidence(run, stopped) : sample(run, stopped);
   } catch (const Interrupted&) {
-    if (run.resume)
-      fmt::print(stderr, "interrupted before anything was added; {}\n", goes_on);
-    else
-      fmt::print(stderr, "interrupted before anything was recorded: nothing is kept\n");
+    fmt::print(stderr, "interrupted before anything was {}{}\n", run.resume ? "added" : "recorded",
+               run.out.empty() ? ": nothing is kept" : "; " + goes_on);
     return 130;
   } catch (const FilesLost& lost) {  // the table says what the files cannot
     report(run, lost.summary);

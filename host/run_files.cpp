@@ -127,7 +127,10 @@ void RunFiles::finish(Json& summary, bool interrupted, const std::vector<Other>&
   };
   attempt([&] { write_summary(folder / "summary.json", summary); });
   for (const Other& file : others) attempt([&] { file.write(folder / file.name); });
-  if (!lost.empty()) throw FilesLost(lost, summary);
+  if (!lost.empty())
+    throw FilesLost(
+        lost + " (the other files of the run are there). Make room, then --resume writes what is missing",
+        summary);
   if (!interrupted) fs::remove(folder / "checkpoint");
 }
 

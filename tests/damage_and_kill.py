@@ -4,11 +4,11 @@
 
     python3 tests/damage_and_kill.py build/cpu-release/lockstep [--damaged 100] [--killed 100] [--seed 1]
 
-Damaged: of a run killed after its first checkpoint, the checkpoint (or a part of a study) gets a flipped bit, a
-zeroed span, another byte, a cut, or a span twice; the run is then resumed. It must be refused with exit status 2
-and one line, or give what the undisturbed run gives. Killed: runs get SIGKILL at random times, some of them
-again while they resume, and are resumed to their end: summaries (but for times) and other files must be those of
-the undisturbed run. Prints a line for each kind of run; exit status 1 if anything differed.
+Damaged: of a run killed after its first checkpoint, the checkpoint (or a part of a study) gets a flipped bit,
+a zeroed span, another byte, a cut, or a span twice or not at all; the run is then resumed. It must be refused
+with exit status 2 and one line, or give what the undisturbed run gives. Killed: runs get SIGKILL at random
+times, some of them again while they resume, and are resumed to their end: summaries (but for times) and other
+files must be those of the undisturbed run. Prints a line for each kind of run; exit status 1 if anything differed.
 """
 import argparse
 import json
@@ -58,7 +58,8 @@ RUNS = {
              "bdmc --set sampler.num_leapfrog=2 --set sampler.temperatures=150",
     "study": "study study.toml",
 }
-DAMAGED = ["sample hmc", "sample pe", "evidence st", "evidence pt", "evidence ct-joint", "evidence pe", "items", "study"]
+DAMAGED = ["sample hmc", "sample pe", "evidence st", "evidence pt", "evidence ct-joint", "evidence pe", "items",
+           "study"]
 
 
 def write_npy(path, rows, columns, source):
@@ -75,7 +76,8 @@ class Campaign:
         (folder / "study.toml").write_text(STUDY)
         (folder / "weights").mkdir()
         source = random.Random(1)
-        for name, rows, columns in (("decoder_W0", 3, 8), ("decoder_b0", 1, 8), ("decoder_W1", 8, 12), ("decoder_b1", 1, 12)):
+        layers = {"decoder_W0": (3, 8), "decoder_b0": (1, 8), "decoder_W1": (8, 12), "decoder_b1": (1, 12)}
+        for name, (rows, columns) in layers.items():
             write_npy(folder / "weights" / f"{name}.npy", rows, columns, source)
         self.environment = dict(os.environ, LOCKSTEP_PYTHON="/no/python", OMP_WAIT_POLICY="passive")
         self.different = 0
@@ -199,7 +201,8 @@ class Campaign:
                 if got != status or self.result(out) != wanted or left:
                     self.differs(name, f"kill {k}: status {got}, {said!r}, left {left}")
                 shutil.rmtree(out)
-            print(f"killed {name} ({seconds:.1f} s): {cold} began again, {warm} went on, {done} were over", flush=True)
+            print(f"killed {name} ({seconds:.1f} s): {cold} began again, {warm} went on, {done} were over",
+                  flush=True)
 
 
 def main():
