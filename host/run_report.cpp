@@ -35,8 +35,11 @@ void draw(const RunOptions& run, bool quiet) {
 }  // namespace
 
 void draw_run(const RunOptions& run) {
-  if (run.out.empty()) return;
   std::error_code ignored;
+  const fs::path page = run.out / "report.html", summary = run.out / "summary.json";
+  if (run.out.empty() || !fs::exists(summary)) return;
+  // Of a finished run that --resume has met: nothing is new, and the draws for the pictures are gone.
+  if (fs::exists(page) && fs::last_write_time(page) >= fs::last_write_time(summary)) return;
   for (const char* older : {"report.html", "marginals.png", "corner.png", "trace.png", "rank.png",
                             "energy.png", "log_z.png", "schedule.png", "round_trips.png"})
     fs::remove(run.out / older, ignored);

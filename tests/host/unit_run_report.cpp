@@ -56,8 +56,10 @@ TEST_F(RunReport, ShowsWhatTheRunLeft) {
 TEST_F(RunReport, TakesTheFewDrawsOfARunThatStoresNone) {
   if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
   ASSERT_EQ(run(sample({"--draws"})).status, 0);
+  fs::rename(folder_ / "run", folder_ / "other");
+  ASSERT_EQ(run(sample({})).status, 0);
   EXPECT_FALSE(there("report.html")) << "--no-pictures";
-  fs::rename(folder_ / "run/draws.nc", folder_ / "run/.pictures.nc");
+  fs::rename(folder_ / "other/draws.nc", folder_ / "run/.pictures.nc");
   RunOptions options;
   options.out = folder_ / "run";
   options.quiet = true;
@@ -68,10 +70,9 @@ TEST_F(RunReport, TakesTheFewDrawsOfARunThatStoresNone) {
   EXPECT_TRUE(there("marginals.png"));
   EXPECT_FALSE(there(".pictures.nc"));
   EXPECT_FALSE(there("draws.nc"));
-  options.pictures = false;  // what is there would not be of the run
-  draw_run(options);
-  EXPECT_FALSE(there("marginals.png"));
-  EXPECT_FALSE(there("report.html"));
+  const ProgramResult again = run_with_pictures({"sample", "--out", "run", "--resume"});
+  EXPECT_NE(again.err.find("finished"), std::string::npos) << again.err;
+  EXPECT_TRUE(there("marginals.png")) << "nothing is new, and the draws are gone";
 }
 
 TEST_F(RunReport, ShowsEvidence) {
