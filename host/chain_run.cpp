@@ -121,7 +121,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   if (saved) (*saved)("recording", recording);
   saved.reset();
   std::int64_t since = t;  // where the engine's running sums begin
-  context.health->rhat = [&recording] { return worst_rhat(recording.so_far()); };
+  context.health->rhat = [&recording] { return worst_rhat(recording.marginal_so_far()); };
   while (t < end) {
     // Up to the next chunk boundary, the next unit's end, or where no more draws can be stored.
     const std::int64_t length = launch_length(t);

@@ -8,6 +8,7 @@
 #include "host/base_fit.hpp"
 #include "host/clock.hpp"
 #include "host/config.hpp"
+#include "host/draw_plan.hpp"
 #include "host/errors.hpp"
 #include "host/evidence_methods.hpp"
 #include "host/files.hpp"
@@ -182,6 +183,12 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     size.covariance = covariance && c.runs_on();
     size.trace = c.runs_on() ? traced_iterations(size.chains) : 0;
     model.dense_base = d <= 64;  // or less
+  }
+  if (!on_path) {
+    const double each = c.gradients / (double(run.chains) * model.pseudo_samples * run.thin) + 1;
+    const DrawPlan plan = plan_draws(run.draws, run.chains, std::int64_t(std::min(each, 1e18)), run.thin);
+    size.stored_draws = double(plan.window) * double(plan.chains.size());
+    size.weighted_draws = run.weighted_draws;
   }
   MemoryPlan memory = planned_memory(context, model, size);
   memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level

@@ -79,6 +79,20 @@ UnitMoments Batches::take(std::vector<double> stats) const {
   return m;
 }
 
+UnitMoments Batches::take_marginal() const {
+  UnitMoments m;
+  m.layout = {layout_.dim, 0, false};
+  m.chains = chains_;
+  const std::size_t all = layout_.rows(), some = m.layout.rows();
+  m.batches = int(sums_[0].size() / all);
+  m.iterations = iterations_;
+  m.batch_length = length_;
+  for (const auto& s : sums_)
+    for (int b = 0; b < m.batches; ++b)
+      m.sums.insert(m.sums.end(), s.begin() + b * all, s.begin() + b * all + some);
+  return m;
+}
+
 Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
                      std::vector<std::int64_t> last)
     : config_(config),

@@ -34,6 +34,8 @@ class Batches {
   /// length. The unit's chains begin at `first` of `total`.
   void add(const std::vector<double>& moments, int first, int total, std::int64_t iterations);
   UnitMoments take(std::vector<double> stats) const;
+  /// First and second moments alone, which are few beside the cross moments.
+  UnitMoments take_marginal() const;
   std::int64_t iterations() const { return iterations_; }
 
   template <class Archive>
@@ -73,6 +75,7 @@ class Recording {
   void add_evidence(Engine& engine, std::int64_t begin, std::int64_t end);
   /// Estimates of the first unit so far.
   UnitMoments so_far() const { return batches_[0].take(stats_[0]); }
+  UnitMoments marginal_so_far() const { return batches_[0].take_marginal(); }
   /// One of the statistics so far, over all units.
   double stat(StatRow row) const {
     double sum = 0;
