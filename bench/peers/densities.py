@@ -47,7 +47,8 @@ def normal(dim):
 
 def mixture(means, weights, sd):
     """(one, columns). In `columns` x is squared once and not once a mode, -|x - m|^2 / 2 = x.m - |m|^2 / 2 - |x|^2 / 2,
-    about the centre of the modes, where rounding is least; the sum of the modes is one more row of the second product."""
+    about the centre of the modes, where rounding is least; the sum over modes is one more row of the second product.
+    """
     constant = np.log(weights) - means.shape[1] * np.log(sd * np.sqrt(2 * np.pi))
     centre = means.mean(axis=0)
     slopes = (means - centre) / sd**2
@@ -141,3 +142,12 @@ def boltzmann(folder):
         return value, m.T @ t - x
     return Target(f"boltzmann, {len(bias)} units, {q.shape[1]} dimensions", q.shape[1], 0.2, one, columns,
                   ["--target", "boltzmann", "--data", str(folder), "--sampler", "hmc"])
+
+
+def difference(target):
+    """The largest relative difference between the gradients of the two forms, at random states."""
+    x = target.start[0] + target.start[1] * jax.random.normal(jax.random.key(5), (256, target.rows))
+    by_jax = jax.vmap(jax.grad(target.one, has_aux=target.estimates))(x)
+    by_jax = by_jax[0] if target.estimates else by_jax
+    by_hand = target.columns(x.T)[1].T
+    return float((jnp.linalg.norm(by_jax - by_hand, axis=1) / jnp.linalg.norm(by_jax, axis=1)).max())

@@ -5,26 +5,27 @@
     python3 bench/peers/hmc_jax.py                              # normal, two_modes in 10 and 100 dimensions, mixture20
     python3 bench/peers/hmc_jax.py --boltzmann FOLDER           # that relaxation too: FOLDER has weights.csv,
                                                                 # biases.csv and D_sdp.csv
-    taskset -c 0 python3 bench/peers/hmc_jax.py --lockstep build/cpu-release/lockstep-bench      # beside it, one core
+    taskset -c 0 python3 bench/peers/hmc_jax.py --lockstep build/cpu-release/lockstep-bench     # beside it, one core
 
-Ten leapfrog steps an iteration, with momenta, acceptance and sums of E x; float32 (--x64: float64); step sizes are given, not
-adapted. One jitted function runs all iterations, its states donated. Forms:
+Ten leapfrog steps an iteration, with momenta, acceptance and sums of E x; float32 (--x64: float64); step sizes are
+given, not adapted. One jitted loop runs all iterations, its states donated. Forms, each with every number of --chains:
 
-    jax [chains][dim]     one chain's log density (densities.py, `one`), differentiated and mapped over chains by JAX
-    jax [dim][chains]     the same, value and gradient written by hand for all chains (`columns`), steps unrolled on a CPU
-    ... split             the latter where JAX sees each processor as a device, and each has its share of the chains
-    blackjax              blackjax.hmc mapped over chains in one jitted scan, where BlackJAX is installed
-    numpyro               MCMC(HMC(...), chain_method="vectorized"), where NumPyro is installed: by the difference of a run
-                          and one three times as long, for every run compiles anew
-    lockstep              lockstep-bench with the same steps, as many threads as there are processors to run on
+    jax [chains][dim]   one chain's log density (densities.py, `one`), differentiated and mapped over chains by JAX
+    jax [dim][chains]   value and gradient written by hand for all chains (`columns`), on a CPU steps unrolled
+    ... split           the latter with each processor a device of its own that has its share of the chains
+    blackjax            blackjax.hmc mapped over chains in one jitted loop, where BlackJAX is installed
+    numpyro             MCMC(HMC(..), chain_method="vectorized"), where NumPyro is installed: once, by the difference
+                        of a run and one three times as long, for every run compiles anew
+    lockstep            lockstep-bench with the same steps, mixed precision, a thread for each processor
 
-All but NumPyro take turns, --rounds of them; rates are medians with the least and the largest, by the clock (`wall`) and by
-processor time (`cpu`: what a loaded machine leaves as it is). `best` names JAX's form and number of chains of the largest median;
-`ratio` is lockstep's over it, round by round, lockstep at its own best number of chains.
+The others take turns, --rounds of them. Rates are medians, least and largest over the rounds, by the clock (`wall`) and
+by processor time (`cpu`, which other programs disturb less). `best` is the form and number of chains with which JAX is
+fastest by the clock; `ratio` is lockstep's rate, with its own best number of chains, over that, round by round.
 
-`seconds_to_rmse` is how long it takes until the standard error of E x is --rmse (normal and pseudo-extended): by the scatter of 64
-groups of chains, scaled as errors fall with the square root of time; `cold` has the compilation in it. It is left out where the
-mean of all is more than 4 standard errors off (`z`): such a run is too short, give more --seconds. Prints JSON.
+`seconds_to_rmse` is how long it takes until the standard error of E x is --rmse (normal and pseudo-extended), by the
+scatter of 64 groups of chains, scaled as errors fall with the square root of time; `cold` has the compilation in it. It
+is left out where the mean of all is more than 4 standard errors off (`z`): the run is too short, give more --seconds.
+Prints JSON.
 """
 import argparse
 import importlib.metadata
@@ -39,7 +40,7 @@ from pathlib import Path
 import numpy as np
 
 STEPS, GROUPS, REPEATS = 10, 64, 5
-# Each processor a device of its own, for the split form; must be said before JAX starts.
+# Each processor a device of its own, for the split form: must be said before JAX starts.
 PROCESSORS = len(os.sched_getaffinity(0))
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={PROCESSORS}"
 
@@ -49,7 +50,7 @@ import densities  # noqa: E402
 
 
 def chain_function(target, columns):
-    """(key, states, iterations) -> (states, mean of E x by chain, mean acceptance by chain); chains are axis `columns`."""
+    """(key, states, iterations) -> (states, means of E x, of acceptance, by chain); chains are axis `columns`."""
     both = target.columns if columns else jax.vmap(jax.value_and_grad(target.one, has_aux=target.estimates))
     over = 1 - columns  # the axis of rows
     unroll = STEPS - 1 if columns and target.unrolled and jax.devices()[0].platform == "cpu" else 1
@@ -110,8 +111,8 @@ def blackjax_function(target):
 
 
 class Chains:
-    """Chains that go on from call to call. What is measured takes about `seconds`, in REPEATS parts of which the best counts,
-    as in lockstep-bench."""
+    """Chains that go on from call to call. One measurement takes about `seconds`, in REPEATS parts of which the best
+    counts, as in lockstep-bench."""
 
     def __init__(self, target, run, x, chains, seconds):
         self.run, self.x, self.calls, self.iterations = jax.jit(run, donate_argnums=1), x, 0, 4
@@ -137,12 +138,13 @@ class Lockstep:
     def __init__(self, program, target, chains, seconds):
         self.file = Path(tempfile.mkdtemp()) / "bench.json"
         settings = (f"num_leapfrog={STEPS}", f"step_size={target.step}", "jitter=false", "metric=unit", "adapt=none")
-        self.command = [program, *target.options, *(a for s in settings for a in ("--set", "sampler." + s)), "--seconds",
-                        str(seconds), "--threads", str(PROCESSORS), "--chains", str(chains), "--json", self.file]
+        self.command = [program, *target.options, *(f"--set=sampler.{text}" for text in settings), f"--chains={chains}",
+                        f"--threads={PROCESSORS}", f"--seconds={seconds}", f"--json={self.file}"]
 
     def rates(self):
-        subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL)
-        run = json.loads(self.file.read_text())["runs"][0]
+        if subprocess.run(self.command, stdout=subprocess.DEVNULL, check=False).returncode:
+            sys.exit(f"{self.command[0]} failed (above; nothing can be compared with it). Give a working --lockstep")
+        run = json.loads(self.file.read_text(encoding="utf-8"))["runs"][0]
         return run["gradients_per_s"], run["gradients_per_cpu_s"]
 
 
@@ -245,23 +247,9 @@ def measure(target, options):
     return out
 
 
-def check(target):
-    """The largest relative difference of the two forms' gradients at random states."""
-    x = target.start[0] + target.start[1] * jax.random.normal(jax.random.key(5), (256, target.rows))
-    by_ad = jax.vmap(jax.grad(target.one, has_aux=target.estimates))(x)
-    by_ad = by_ad[0] if target.estimates else by_ad
-    by_hand = target.columns(x.T)[1].T
-    return float((jnp.linalg.norm(by_ad - by_hand, axis=1) / jnp.linalg.norm(by_ad, axis=1)).max())
-
-
 def installed(*names):
-    found = {}
-    for name in names:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
+    there = {d.metadata["Name"].lower() for d in importlib.metadata.distributions()}
+    return {name: importlib.metadata.version(name) for name in names if name in there}
 
 
 def main():
@@ -296,13 +284,12 @@ def main():
             sys.exit(f"{options.boltzmann} has no weights.csv (the machine is read from it). Give a machine's folder")
         targets.append(densities.boltzmann(options.boltzmann))
     if options.check:
-        print(json.dumps({target.name: rounded(check(target)) for target in targets}, indent=2))
+        print(json.dumps({target.name: rounded(densities.difference(target)) for target in targets}, indent=2))
         return
     rates = []
     for target in targets:
         print(target.name, file=sys.stderr)
         rates.append(measure(target, options))
-        print(json.dumps(rates[-1].get("ratio")), rates[-1]["best"], file=sys.stderr)
     device = jax.devices()[0]
     print(json.dumps({"what": "HMC by JAX", "platform": device.platform, "device": device.device_kind,
                       "processors": PROCESSORS, "versions": versions,

@@ -4,14 +4,15 @@
 
     python3 bench/peers/smc_blackjax.py FOLDER [--lockstep build/cpu-release/lockstep]
 
-FOLDER has weights.csv, biases.csv, D_sdp.csv and truth.csv (`log_Z`). The path begins at N(0, diag(1 + lambda)), lambda the
-eigenvalues of W + D: the covariance of the relaxation if units were independent and unbiased. BlackJAX: one jitted loop to
-inverse temperature 1, float32, systematic resampling, HMC with a unit metric. lockstep: `--method auto` from its own mean-field
-base, the same Gaussian one, and a scouted one, at each of --gradients.
+FOLDER has weights.csv, biases.csv, D_sdp.csv and truth.csv (`log_Z`). The path begins at N(0, diag(1 + lambda)), lambda
+the eigenvalues of W + D: the relaxation's covariance, were units independent and unbiased. BlackJAX: one jitted loop to
+inverse temperature 1, float32, systematic resampling, HMC with a unit metric. lockstep: `--method auto` from its own
+mean-field base, the same Gaussian one, and a scouted one, at each of --gradients.
 
-Every seed runs all in turn. Costs are seconds of processor time (`cpu`), of the whole process for lockstep, of a warm call for
-BlackJAX (`cold_wall` has the compilation in it). `cpu_to_rmse` is cost (RMSE / r)^2: what an error of r = --rmse costs, for
-errors fall with the square root of the cost. `ci` is its 90 % interval given so many seeds. Prints JSON.
+Every seed runs all in turn. Costs are seconds of processor time (`cpu`): of the whole process for lockstep, of a warm
+call for BlackJAX (`cold_wall` has the compilation in it). `cpu_to_rmse` is cost (RMSE / r)^2, what an error of r =
+--rmse costs, as errors fall with the square root of cost; `interval` is its 90 % interval given so many seeds. Prints
+JSON.
 """
 import argparse
 import importlib.metadata
@@ -62,8 +63,9 @@ def smc(log_density, sd, options):
 
 def by_lockstep(program, folder, settings, gradients, seed):
     """(log Z, its standard error, processor seconds, seconds, failed gates) of a run."""
-    command = [program, "evidence", "--target", "boltzmann", "--data", folder, "--method", "auto", "--gradients",
-               str(gradients), "--seed", str(seed), "--threads", str(len(os.sched_getaffinity(0))), "--json", "--quiet"]
+    command = [program, "evidence", "--target=boltzmann", f"--data={folder}", "--method=auto",
+               f"--gradients={gradients}", f"--seed={seed}", f"--threads={len(os.sched_getaffinity(0))}", "--json",
+               "--quiet"]
     for setting in settings:
         command += ["--set", setting]
     start = time.perf_counter()
@@ -85,8 +87,9 @@ def figures(errors, cpu, wall, stated):
     # n RMSE^2 / sigma^2 is chi-squared where errors are normal and unbiased.
     low, high = (to_rmse * n / chi2.ppf(q, n) for q in (0.95, 0.05))
     return {"seeds": n, "rmse": round(rmse, 4), "bias": round(float(np.mean(errors)), 4), "cpu": round(cost, 3),
-            "cpu_least": round(min(cpu), 3), "cpu_largest": round(max(cpu), 3), "wall": round(float(np.median(wall)), 3),
-            "cpu_to_rmse": float(f"{to_rmse:.3g}"), "ci": [float(f"{low:.2g}"), float(f"{high:.2g}")]}
+            "cpu_least": round(min(cpu), 3), "cpu_largest": round(max(cpu), 3),
+            "wall": round(float(np.median(wall)), 3), "cpu_to_rmse": float(f"{to_rmse:.3g}"),
+            "interval": [float(f"{low:.2g}"), float(f"{high:.2g}")]}
 
 
 def main():
@@ -132,7 +135,7 @@ def main():
         for base, settings in bases.items() if options.lockstep else ():
             for gradients in options.gradients:
                 log_z, se, cpu, wall, failed = by_lockstep(options.lockstep, options.folder, settings, gradients, seed)
-                add(f"lockstep auto, base {base}, {gradients} gradients", log_z - truth, cpu, wall, se=se, failed=failed)
+                add(f"lockstep, base {base}, {gradients} gradients", log_z - truth, cpu, wall, se=se, failed=failed)
     table = {}
     for name, r in results.items():
         table[name] = figures(r["error"], r["cpu"], r["wall"], options.rmse)
