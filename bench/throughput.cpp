@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 #include "host/chain_run.hpp"
 #include "host/errors.hpp"
@@ -12,6 +13,7 @@
 #include "host/peak.hpp"
 #include "host/program.hpp"
 #include "host/run_context.hpp"
+#include "host/settings.hpp"
 #include "host/target_input.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -22,7 +24,7 @@ namespace {
 
 struct Figures {
   int threads;
-  double gradients_per_s, fraction, peak;
+  double gradients_per_s, gradients_per_cpu_s, steps_per_iteration, fraction, peak;
   // What a leapfrog step moves where no row stays in registers or cache: position, momentum and gradient,
   // each read and written once.
   double bytes_per_gradient;
@@ -50,7 +52,9 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   LaunchSpec launch;
   launch.key = context.key;
   launch.record = true;
-  double best = 0, length = 64;
+  launch.num_leapfrog = config.num_leapfrog;
+  launch.jitter = config.jitter;
+  double best = 0, best_cpu = 0, steps = 0, length = 64;
 #ifdef LOCKSTEP_CUDA
   if (context.cuda) start_cuda_profiler();
 #endif
@@ -59,13 +63,17 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
     launch.end += std::uint32_t(length);
     engine->take_stats();
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t cpu_start = std::clock();
     engine->advance(launch);
     const auto stats = engine->take_stats();
+    const double cpu = double(std::clock() - cpu_start) / CLOCKS_PER_SEC;
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     double gradients = 0;
     for (int c = 0; c < engine->chains(); ++c)
       gradients += stats[std::size_t(stat_gradients) * engine->chains() + c];
+    steps = gradients / engine->chains() / engine->samples() / double(launch.end - launch.begin);
     if (repeat > 0) best = std::max(best, gradients / wall);
+    if (repeat > 0 && cpu > 0) best_cpu = std::max(best_cpu, gradients / cpu);
     length = std::clamp(length * seconds / 5 / wall, 16.0, 1e6);
   }
   // What is bound by matrix products is held to what Eigen or cuBLAS reaches on square ones.
@@ -75,7 +83,7 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   if (context.cuda) peak = (target.batched() ? measure_product_peak : measure_fma_peak)(in_double);
 #endif
   const double bytes = 6.0 * engine->rows() / engine->samples() * (in_double ? 8 : 4);
-  return {threads, best, best * target.operations_per_gradient() / peak, peak, bytes};
+  return {threads, best, best_cpu, steps, best * target.operations_per_gradient() / peak, peak, bytes};
 }
 
 /// A mistake in where the figures go must not cost the time of measuring them.
@@ -100,6 +108,7 @@ int bench(int argc, char** argv) {
   int dim = 0, samples = 5;
   double seconds = 3;
   std::string json, weights;
+  std::vector<std::string> settings;
   std::vector<int> chains = {1024};
   app.add_option("--target", run.target, "target")->capture_default_str();
   app.add_option("--data", run.data, "its data, where it needs some");
@@ -114,6 +123,8 @@ int bench(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::IsMember({"pe", "hmc"}));
   app.add_option("--pseudo-samples", samples, "N of pe")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--set", settings, "a setting: target.KEY=VALUE or sampler.KEY=VALUE; may be repeated")
+      ->take_all();
   app.add_option("--precision", run.precision, "precision")
       ->capture_default_str()
       ->check(CLI::IsMember({"single", "mixed", "double"}));
@@ -137,11 +148,16 @@ int bench(int argc, char** argv) {
   }
   if (!weights.empty()) run.target_settings = {{"weights", weights}, {"images", "simulate:1"}};
   if (dim > 0) run.target_settings["dim"] = dim;
-  if (run.sampler == "pe")
-    run.sampler_settings["pseudo_samples"] = samples;
-  else
+  if (run.sampler == "pe") run.sampler_settings["pseudo_samples"] = samples;
+  for (const std::string& text : settings) {
+    const SetOption option = parse_set(text);
+    (option.scope == "target" ? run.target_settings : run.sampler_settings)[option.key] = option.value;
+  }
+  if (run.sampler == "hmc" && !run.sampler_settings.contains("num_leapfrog") &&
+      !run.sampler_settings.contains("trajectory_time"))
     run.sampler_settings["trajectory_time"] = 1.0;
   const auto target = build_target(run);
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());  // refuses what is wrong
   if (!json.empty()) check_file(json);
   const RunContext context = make_context(run, *target, "bench");
   std::vector<int> threads;
@@ -156,7 +172,8 @@ int bench(int argc, char** argv) {
   nlohmann::ordered_json out = {{"target", run.target},
                                 {"dim", target->dim()},
                                 {"sampler", run.sampler},
-                                {"pseudo_samples", run.sampler == "pe" ? samples : 1},
+                                {"pseudo_samples", config.model.pseudo_samples},
+                                {"settings", run.sampler_settings},
                                 {"precision", run.precision},
                                 {"device", device_name(context)},
                                 {"instruction_set", cpu_isa()},
@@ -184,6 +201,8 @@ int bench(int argc, char** argv) {
       out["runs"].push_back({{"chains", n},
                              {"threads", t},
                              {"gradients_per_s", f.gradients_per_s},
+                             {"gradients_per_cpu_s", f.gradients_per_cpu_s},
+                             {"steps_per_iteration", f.steps_per_iteration},
                              {"fraction_of_peak", f.fraction},
                              {"peak_gflops", f.peak * 1e-9}});
       if (bandwidth > 0)

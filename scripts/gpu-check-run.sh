@@ -198,9 +198,10 @@ peers() {
   fi
   python=(env -u LD_LIBRARY_PATH "$python")
   [[ ! -d data/boltzmann ]] || more=(--boltzmann data/boltzmann)
-  step "jax hmc" jax-hmc.log "${python[@]}" bench/peers/hmc_jax.py --gradients 2e9 "${more[@]}"
+  step "jax hmc" jax-hmc.log "${python[@]}" bench/peers/hmc_jax.py --chains 4096 65536 --seconds 2 \
+    --rounds 3 "${more[@]}"
   step "jax hmc in double" jax-hmc-double.log \
-    "${python[@]}" bench/peers/hmc_jax.py --x64 --targets normal --gradients 2e9
+    "${python[@]}" bench/peers/hmc_jax.py --x64 --targets normal --chains 4096 65536 --seconds 2 --rounds 3
   with_data "jax decoder" data/decoder step "jax decoder" jax-decoder.log \
     "${python[@]}" bench/peers/decoder_jax.py data/decoder --gradients 10000000 --chains 1536 16384
 }

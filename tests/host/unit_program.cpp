@@ -2,6 +2,7 @@
 // What every program of the build owes its users: a word when its output is lost, and help that is right.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -119,6 +120,31 @@ TEST_F(Programs, BenchRefusesBeforeItMeasures) {
   bench_refuses({"--precision", "half"}, "--precision: half not in {single,mixed,double}");
   bench_refuses({"--target", "mixture"}, "target mixture has no data");
   bench_refuses({"--target", "mixtrue20"}, "Did you mean mixture20?");
+  bench_refuses({"--set", "sampler.step_sise=1"}, "Did you mean step_size?");
+}
+
+// Comparisons with other programs stand on it: the same steps, as many as were asked for.
+TEST_F(Programs, BenchTakesTheStepsItIsTold) {
+  const ProgramResult result = Program(folder_, {"--target",  "gaussian",
+                                                 "--sampler", "hmc",
+                                                 "--device",  "cpu",
+                                                 "--threads", "1",
+                                                 "--chains",  "16",
+                                                 "--seconds", "0.01",
+                                                 "--json",    "out.json",
+                                                 "--set",     "target.dim=3",
+                                                 "--set",     "sampler.num_leapfrog=7",
+                                                 "--set",     "sampler.jitter=false",
+                                                 "--set",     "sampler.step_size=0.25",
+                                                 "--set",     "sampler.adapt=none"},
+                                       "lockstep-bench")
+                                   .wait();
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto out = nlohmann::json::parse(std::ifstream(folder_ / "out.json"));
+  EXPECT_EQ(out["dim"], 3);
+  EXPECT_EQ(out["settings"]["num_leapfrog"], 7);
+  EXPECT_EQ(out["runs"][0]["steps_per_iteration"], 7);
+  EXPECT_GT(out["runs"][0]["gradients_per_cpu_s"], 0);
 }
 
 }  // namespace
