@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 #include <netcdf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <stdexcept>
 #include <system_error>
@@ -196,6 +199,14 @@ void write_draws(const std::filesystem::path& path, const DrawsFile& file) {
       check(nc_close(closing));  // the last values reach the disk here, so this may fail too
     } catch (const std::runtime_error& error) {
       if (nc >= 0) nc_close(nc);
+      // After a failed write HDF5 1.10 keeps what it could not close, and crashes over it in its exit
+      // handler: this one, registered later, runs before it and ends the process.
+      on_exit(
+          [](int exit_status, void*) {
+            std::fflush(nullptr);
+            _exit(exit_status);
+          },
+          nullptr);
       throw std::runtime_error(fmt::format("cannot write '{}': {}", path.string(), error.what()));
     } catch (...) {
       if (nc >= 0) nc_close(nc);

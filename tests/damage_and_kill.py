@@ -47,7 +47,7 @@ gradients = 1e6
 THREADS = ["--threads", "1", "--device", "cpu"]
 RUNS = {
     "sample hmc": "sample --target banana --sampler hmc --chains 16 --iterations 20000 --draws --thin 10",
-    "sample pe": "sample --target mixture20 --sampler pe --chains 16 --iterations 20000 --draws --thin 10",
+    "sample pe": "sample --target mixture20 --sampler pe --chains 16 --iterations 6000 --draws --thin 10",
     "evidence auto": "evidence --target two_modes --gradients 1e7 --draws",
     "evidence st": "evidence --target two_modes --method st --gradients 1e7",
     "evidence pt": "evidence --target two_modes --method pt --gradients 4e6 --draws",

@@ -89,7 +89,7 @@ TEST_F(RunFolder, ResumeOfAFinishedRunShowsItAgain) {
   for (const auto& [args, status] : runs) {
     fs::remove_all(folder_ / "run");
     const ProgramResult first = run(args + kOut);
-    if (status >= 0) EXPECT_EQ(first.status, status) << first.out << first.err;
+    EXPECT_EQ(status >= 0 ? status : first.status, first.status) << first.out << first.err;
     const std::string before = kept();
     const auto written = fs::last_write_time(folder_ / "run/summary.json");
     const ProgramResult shown = run({args[0], "--out", "run", "--resume"});
