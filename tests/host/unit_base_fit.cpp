@@ -15,6 +15,7 @@ struct Setting {
   RunOptions run;
   RunContext context;
   explicit Setting(const Job& job, int threads = 2) : run(run_of(job)) {
+    run.warmup = RunOptions().warmup;  // which evidence does not take
     run.threads = threads;
     target = build_target(run);
     context = make_context(run, *target, "test");
