@@ -43,6 +43,7 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
 void add_figures(Json& summary, const TargetInstance& target, const Estimates& e, const DrawFigures& f) {
   const std::size_t d = target.dim();
   const auto& names = target.quantities();
+  for (const char* part : {"estimates", "diagnostics"}) summary[part];  // before anything refers to either
   Json &estimates = summary["estimates"], &diagnostics = summary["diagnostics"];
   if (f.draws == 0) return;
   diagnostics["draws"] = {{"of_each_chain", f.draws}, {"every", f.every}};
