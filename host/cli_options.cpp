@@ -65,12 +65,10 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       device,
       threads,
       {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
-      {"--out", "DIR", text, output, 
+      {"--out", "DIR", text, output,
        "Folder for summary.json, run.toml, report.html and the rest; without it, no files."},
       {"--draws", "[N|all]", optional, output,
-       "Store draws too, as draws.nc: at most N of a parameter (default 1000), consecutive ones of at least "
-       "4 "
-       "chains, or all. Tables use all chains whatever is stored."},
+       "Store draws.nc too, with at most N draws of a parameter (default 1000)."},
       {"--weighted-draws", "", toggle, output,
        "Store the weighted states behind them too (group weighted of draws.nc)."},
       {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},

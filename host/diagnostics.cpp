@@ -229,15 +229,19 @@ DrawDiagnostics diagnose(std::span<const double> draws, std::int64_t num_chains,
 }
 
 std::vector<DrawDiagnostics> diagnose_all(std::span<const double> draws, std::int64_t num_chains,
-                                          std::int64_t num_draws, std::int64_t dim) {
+                                          std::int64_t num_draws, std::int64_t dim, int threads) {
   assert(num_chains >= 0 && num_draws >= 0 && dim >= 0);
   assert(static_cast<std::int64_t>(draws.size()) == num_chains * num_draws * dim);
   std::vector<DrawDiagnostics> out(dim, undefined);
-  if (num_chains < 1 || num_draws < min_draws) return out;
-  Analyser analyse(num_chains, num_draws);
-  for (Index i = 0; i < dim; ++i)
-    out[i] = analyse(Eigen::Map<const ArrayXd, 0, Eigen::InnerStride<>>(
-        draws.data() + i, num_chains * num_draws, Eigen::InnerStride<>(dim)));
+  if (num_chains < 1 || num_draws < min_draws || dim == 0) return out;
+#pragma omp parallel num_threads(static_cast <int>(std::min <std::int64_t>(threads, dim)))
+  {
+    Analyser analyse(num_chains, num_draws);
+#pragma omp for schedule(dynamic)
+    for (Index i = 0; i < dim; ++i)
+      out[i] = analyse(Eigen::Map<const ArrayXd, 0, Eigen::InnerStride<>>(
+          draws.data() + i, num_chains * num_draws, Eigen::InnerStride<>(dim)));
+  }
   return out;
 }
 

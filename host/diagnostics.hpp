@@ -36,9 +36,10 @@ struct DrawDiagnostics {
 DrawDiagnostics diagnose(std::span<const double> draws, std::int64_t num_chains, std::int64_t num_draws);
 
 /// `diagnose` for each of `dim` components; draws: [chain][draw][component], the layout of a posterior group.
-/// Tables are shared over components, so this is faster than `dim` calls.
+/// Tables are shared over components, so this is faster than `dim` calls; `threads` share the components,
+/// which changes no bit.
 std::vector<DrawDiagnostics> diagnose_all(std::span<const double> draws, std::int64_t num_chains,
-                                          std::int64_t num_draws, std::int64_t dim);
+                                          std::int64_t num_draws, std::int64_t dim, int threads = 1);
 
 /// Nested R-hat, for many chains too short for the split one; one draw per chain is enough.
 ///

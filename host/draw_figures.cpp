@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kOverviewNumbers = 1 << 18, kOverviewOfEach = 1 << 14, kMostNumbers = 1 << 24;
+constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 1 << 24;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains) {
   return most * chains * dim > kMostNumbers ? 0 : std::int64_t(most);
 }
 
-DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin) {
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads) {
   DrawFigures figures;
   const std::size_t d = target.dim(), q = target.quantities().size(), each = d + q;
   const int chains = run.units[0].chains;
@@ -36,13 +36,14 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
       std::copy_n(x, d, to);
       if (q > 0) target.quantities_at(to, to + d);
     }
-  figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each));
+  figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
   return figures;
 }
 
 void add_figures(Json& summary, const TargetInstance& target, const Estimates& e, const DrawFigures& f) {
   const std::size_t d = target.dim();
   const auto& names = target.quantities();
+  for (const char* part : {"estimates", "diagnostics"}) summary[part];  // before anything refers to either
   Json &estimates = summary["estimates"], &diagnostics = summary["diagnostics"];
   if (f.draws == 0) return;
   diagnostics["draws"] = {{"of_each_chain", f.draws}, {"every", f.every}};

@@ -37,6 +37,7 @@ void check(int status) {
 
 constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
 constexpr int kDeflateLevel = 4;
+constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
@@ -117,7 +118,7 @@ class Group {
     // attribute.
     if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
     if (values.empty()) return;
-    if (over.size() > 1) {
+    if (values.size() >= kWorthPacking) {
       // Whole trailing dimensions as long as a chunk has room.
       std::vector<std::size_t> chunk(over.size(), 1);
       std::size_t room = kChunkValues;

@@ -14,9 +14,10 @@
 namespace lockstep {
 namespace {
 
-constexpr double kSilence = 2;        // seconds
-constexpr double kBetweenBars = 0.2;  // seconds
-constexpr double kBetweenRhats = 2;   // seconds: it takes a pass over all sums
+constexpr double kSilence = 2;            // seconds
+constexpr double kBetweenBars = 0.2;      // seconds
+constexpr double kBetweenLines = 0.0999;  // of a stage: a tenth, but for rounding
+constexpr double kBetweenRhats = 2;       // seconds: it takes a pass over all sums
 
 std::string shown_time(double s) {
   if (s < 100) return fmt::format("{:.0f} s", s);
@@ -31,7 +32,7 @@ struct Printer {
   std::string stage;
   double gradients_before = 0;  // this stage, or all that an interrupted run had already
   double rhat = NAN;
-  int tenths = 0;  // of the stage that have been told
+  double told = 0;  // the share of the stage that was told last
   bool bar = false;
 
   ~Printer() {
@@ -43,13 +44,12 @@ struct Printer {
       stage = now;
       stage_start = Clock::now();
       gradients_before = health ? health->gradients : 0;
-      tenths = 0;
+      told = 0;
     }
     if (seconds_since(start) < kSilence) return;
-    const int done = int(10 * share + 1e-9);
-    if (terminal ? seconds_since(shown) < kBetweenBars : done <= tenths) return;
+    if (terminal ? seconds_since(shown) < kBetweenBars : share - told < kBetweenLines) return;
     shown = Clock::now();
-    tenths = done;
+    told = share;
     bar = terminal;
     const int full = int(30 * std::min(1.0, share));
     if (terminal)

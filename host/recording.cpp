@@ -163,6 +163,7 @@ void Recording::prepare(EngineSpec& spec) const {
 
 void Recording::place(LaunchSpec& launch) {
   stored_ = capacity_ == 0 ? 0 : place_draws(plan_, capacity_, launch);
+  if (weighted_ && stored_ > 0) launch.end = launch.begin + launch.store_from + 1;  // and then stands there
   seen_ = overview_.place(launch);
 }
 

@@ -17,6 +17,12 @@ void write_picture_draws(const RunOptions& run,
   }
 }
 
+std::vector<std::string> own_names(const TargetInstance& target) {
+  for (int i = 0; i < target.dim(); ++i)
+    if (target.names()[i] != fmt::format("x[{}]", i)) return target.names();
+  return {};
+}
+
 std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x) {
   const std::vector<std::string>& names = target.quantities();
   const std::size_t d = target.dim(), count = names.size(), draws = x.size() / d;
@@ -52,7 +58,7 @@ void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const
   f.chains = int(r.draws.chains.size());
   f.draws = r.draws.draws;
   f.dim = target.dim();
-  f.names = target.names();
+  f.names = own_names(target);
   f.pseudo_samples = r.draws.log_weight.empty() ? 0 : config.model.pseudo_samples;
   f.quantities = quantities_of(target, r.draws.x);
   f.x = std::move(r.draws.x);

@@ -16,6 +16,9 @@ inline constexpr const char* kPictureDraws = ".pictures.nc";
 void write_picture_draws(const RunOptions& run,
                          const std::function<void(const std::filesystem::path&)>& write);
 
+/// The names of its coordinates where they are not x[0], x[1], .., which readers make of their numbers.
+std::vector<std::string> own_names(const TargetInstance& target);
+
 /// The target's own quantities at draws x [draw][dim], under their names; those named q[0], q[1], .. are one
 /// quantity q.
 std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x);

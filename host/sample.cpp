@@ -175,7 +175,7 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   s["warnings"] = warnings;
   s["truth"] = truth_json(*target);
   if (!r.log_z.empty()) s["log_z"] = log_z_json(r.log_z[0]);
-  const DrawFigures figures = draw_figures(*target, r, run.thin);
+  const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
   s["diagnostics"] = diagnostics(e, r, figures, config, run, d);
   add_figures(s, *target, e, figures);
   s = finish_summary(std::move(s));

@@ -84,7 +84,7 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   f.draws = int(asked == kAllDraws ? effective
                                    : std::min(effective, std::max(1.0, std::floor(double(asked) / groups))));
   f.dim = stored.dim;
-  f.names = target.names();
+  f.names = own_names(target);
   std::vector<float> posterior;
   for (int g = 0; g < groups; ++g) {
     const Draw<double> draw{key, kResampling, 0, std::uint32_t(g)};

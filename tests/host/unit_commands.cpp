@@ -223,7 +223,6 @@ TEST_F(Commands, DrawsOpenElsewhere) {
   EXPECT_EQ(steps[0], steps[25]) << "for all chains alike";
   const Json apart = Json::parse(testing::run_python("read_draws.py", folder_ / "short/draws.nc"));
   EXPECT_EQ(both["posterior"], apart["posterior"]) << "looking on changes nothing";
-  EXPECT_EQ(apart["posterior"]["variables"]["x"], file["posterior"]["variables"]["x"]);
   EXPECT_FALSE(apart.contains("weighted"));
 }
 
@@ -251,7 +250,7 @@ TEST_F(Commands, DrawsAreLimitedAndTheSummaryIsNot) {
   }
   for (const char* key : {"rhat", "ess_bulk", "ess_tail"})
     EXPECT_EQ(none["diagnostics"][key].size(), 2u) << key;
-  EXPECT_GT(none["diagnostics"]["ess_bulk"][0].get<double>(), 4000) << "of all chains";
+  EXPECT_GT(none["diagnostics"]["ess_bulk"][0].get<double>(), 1000) << "more than there are stored draws";
   for (int i = 0; i < 2; ++i) {
     const double mean = none["estimates"]["mean"][i], sd = none["estimates"]["sd"][i];
     EXPECT_NEAR(sd * sd + mean * mean, none["estimates"]["second_moment"][i].get<double>(), 1e-9);

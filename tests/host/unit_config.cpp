@@ -121,7 +121,7 @@ TEST_F(ConfigFiles, RefusesBadRunOptions) {
   refuses_run("thin = 0", "is 0 (it must be a whole number from 1 to");
   refuses_run("checkpoint = -1", "is -1 (it must not be negative)");
   refuses_run("draws = 0", "is 0 (it must be a whole number, at least 1)");
-  refuses_run("draws = 'some'", "is some (it must be a whole number from 1, or all)");
+  refuses_run("draws = 'some'", "is \"some\" (it must be a whole number from 1, or all)");
   EXPECT_EQ(run_of("draws = 'all'").draws, kAllDraws);
   EXPECT_EQ(run_of("draws = 77").draws, 77);
   EXPECT_EQ(run_of("draws = false").draws, 0);

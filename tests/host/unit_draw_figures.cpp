@@ -14,9 +14,9 @@ TEST(DrawFigures, KeepAsMuchAsIsCheap) {
         build_target(run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", dim}}}));
     return overview_iterations(*target, chains);
   };
-  EXPECT_EQ(iterations(2, 256), 512);     // 2^18 numbers
+  EXPECT_EQ(iterations(2, 256), 2048);    // 2^20 numbers
   EXPECT_EQ(iterations(1000, 256), 64);   // 2^14 of each parameter
-  EXPECT_EQ(iterations(2, 65536), 4);     // the least that R-hat takes
+  EXPECT_EQ(iterations(40, 65536), 4);    // the least that R-hat takes
   EXPECT_EQ(iterations(1000, 65536), 0);  // too much to keep unasked
 }
 
@@ -31,8 +31,8 @@ TEST(DrawFigures, AreOfAllChains) {
     options.draws = draws;
     options.overview = overview;
     return draw_figures(
-        *target, run_chains(make_context(r, *target, ""), sampler_config(r, 10, target->tails()), options),
-        1);
+        *target, run_chains(make_context(r, *target, ""), sampler_config(r, 10, target->tails()), options), 1,
+        2);
   };
   const DrawFigures all = figures(kAllDraws, 0), seen = figures(0, 1024), some = figures(0, 300);
   ASSERT_EQ(all.of.size(), 19u);

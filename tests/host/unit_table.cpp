@@ -27,10 +27,10 @@ Json example() {
 
 TEST(EstimatesTable, HasTheColumnsOfArviz) {
   EXPECT_EQ(estimates_table(example()),
-            "           mean    sd     5%    50%   95%  mcse_mean  ess_bulk  ess_tail  r_hat\n"
-            "mu        4.472  3.12  -0.60   4.40  9.80      0.012     25000     12000  1.000\n"
-            "log_tau -0.8123  1.23  -2.90  -0.70  1.05     0.0046     24000     11000  1.002\n"
-            "tau       3.600  3.20   0.30   2.80  9.70      0.020      9000      8000  1.001\n"
+            "            mean    sd     5%    50%   95%  mcse_mean  ess_bulk  ess_tail  r_hat\n"
+            "mu         4.472  3.12  -0.60   4.40  9.80      0.012     25000     12000  1.000\n"
+            "log_tau  -0.8123  1.23  -2.90  -0.70  1.05     0.0046     24000     11000  1.002\n"
+            "tau        3.600  3.20   0.30   2.80  9.70      0.020      9000      8000  1.001\n"
             "log_z -31.500 +- 0.010\n"
             "quantiles, ess and r_hat are over every 2nd iteration of all chains\n");
 }

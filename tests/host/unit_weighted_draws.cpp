@@ -74,6 +74,7 @@ TEST_F(WeightedDrawsTest, EveryMethodStoresDrawsOfTheTarget) {
     run.device = "cpu";
     run.quiet = true;
     run.draws = kAllDraws;
+    run.force = true;
     run.out = folder_;
     bool interrupted = false;
     const auto summary = evidence(run, interrupted);
