@@ -10,7 +10,7 @@ namespace lockstep {
 
 void write_picture_draws(const RunOptions& run,
                          const std::function<void(const std::filesystem::path&)>& write) {
-  if (run.out.empty()) return;
+  if (run.out.empty() || !run.pictures) return;
   try {
     write(run.out / kPictureDraws);
   } catch (const std::runtime_error&) {

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "host/plot_scripts.hpp"
+#include "host/run_draws.hpp"
 
 namespace lockstep {
 namespace {
@@ -15,13 +16,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kScript = "plot_run.py";
 constexpr const char* kDraws = "draws.nc";
-constexpr const char* kFewDraws = ".pictures.nc";  // what a run without draws.nc leaves to draw from
-constexpr std::chrono::seconds kPatience(4);       // a usual page takes one or two
+constexpr std::chrono::seconds kPatience(4);  // a usual page takes one or two
 
 void draw(const RunOptions& run, bool quiet) {
   std::vector<std::string> arguments = {"--summary", (run.out / "summary.json").string(), "--out",
                                         run.out.string()};
-  for (const char* draws : {kDraws, kFewDraws}) {
+  for (const char* draws : {kDraws, kPictureDraws}) {
     if (!fs::exists(run.out / draws)) continue;
     arguments.insert(arguments.end(), {"--draws", (run.out / draws).string()});
     break;
@@ -45,7 +45,7 @@ void draw_run(const RunOptions& run) {
     fs::remove(run.out / older, ignored);
   const bool quiet = run.quiet || run.json;
   if (run.pictures && can_plot(kScript, quiet)) draw(run, quiet);
-  fs::remove(run.out / kFewDraws, ignored);
+  fs::remove(run.out / kPictureDraws, ignored);
 }
 
 }  // namespace lockstep

@@ -226,7 +226,7 @@ def trace(run):
     axes[-1, 0].set_xlim(1, count)
     axes[-1, 0].set_xlabel("draw" if run.draws.thin == 1 else f"draw (every {run.draws.thin}-th iteration)")
     figure.align_ylabels(axes[:, 0])
-    chain_legend(figure, chains)
+    chain_legend(figure, [run.draws.chains[chain] for chain in chains])
     first = "" if count == run.draws.x.shape[1] else f" The first {count:,} of {run.draws.x.shape[1]:,} draws."
     return figure, f"{few_chains(run, chains)}{name_list(run, places, MAX_TRACES)}.{first} " \
                    "Chains that mix look alike and cross each other all the time; steps that last, or chains that " \
@@ -262,7 +262,7 @@ def rank(run):
                    edgecolor="white", linewidth=0.4)
             ax.plot([0, 1], [floor + scale] * 2, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)))
         ax.set_yticks([len(chains) - 1 - k + 0.4 for k in range(len(chains))],
-                      [f"{chain}" for chain in chains])
+                      [f"{run.draws.chains[chain]}" for chain in chains])
         ax.set_ylim(0, len(chains))
         ax.set_xlim(0, 1)
         ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])

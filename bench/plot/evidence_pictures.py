@@ -15,7 +15,8 @@ MAX_MARKED = 60  # levels that get a mark each
 # Estimates of log Z among a summary's diagnostics, in the order in which they are shown.
 ESTIMATORS = {"integrated": "levels integrated out", "stepping_stones": "stepping stones",
               "bridge": "Bennett, neighbours", "mbar": "MBAR", "thermodynamic_integration": "thermodynamic integration",
-              "forward": "forward", "backward": "backward", "bennett": "Bennett, both ways", "reverse": "reverse"}
+              "forward": "forward", "backward": "backward", "bennett": "Bennett, both ways", "reverse": "reverse",
+              "pilot_log_z": "the pilot's particles", "scout_log_z": "the scout's particles"}
 LEAST_TRIPS = 1.0  # a chain: the gate round_trips
 
 

@@ -47,6 +47,8 @@ def judged_by_weights(run):
 
 
 def weight_ess(run):
+    if run.get("diagnostics", "least_particles") is not None:
+        return worst(run, "least_particles")
     if run.get("diagnostics", "annealing_ess") is not None:
         return worst(run, "annealing_ess")
     return worst(run, "weight_ess") if judged_by_weights(run) else None
@@ -55,6 +57,8 @@ def weight_ess(run):
 def weights_needed(run):
     if run.get("target", "items"):
         return "at least 2 runs, of nine items in ten"
+    if run.get("diagnostics", "least_particles") is not None:
+        return "at least 20 in each group"
     return "at least 20" if run.get("diagnostics", "annealing_ess") is not None else f"at least {10 * run.dim}"
 
 
@@ -73,6 +77,8 @@ def difference(run):
 
 def estimators(run):
     """The pair that the gate compares."""
+    if run.get("sampler", "name") == "bdmc" and finite(run.get("diagnostics", "forward_reverse_z")):
+        return f"forward and back {plain(run.get('diagnostics', 'forward_reverse_z'), 2)} standard errors apart"
     for pair in (("integrated", "stepping_stones"), ("bridge", "mbar")):
         found = [run.get("diagnostics", key) for key in pair]
         if all(isinstance(one, dict) and finite(one.get("estimate")) for one in found):
@@ -80,6 +86,14 @@ def estimators(run):
             error = max(one.get("se") or 0 for one in found)
             return f"{apart:.2g} nats apart" + (f", {apart / error:.1f} standard errors" if error > 0 else "")
     return None
+
+
+def particles(key):
+    """What log Z is by the particles that went before, beside the run's."""
+    def found(run):
+        value, said = run.get("diagnostics", key, "estimate"), run.get("log_z", "estimate")
+        return f"{said:.4g} against {value:.4g}" if finite(value) and finite(said) else None
+    return found
 
 
 def bounds(run):
@@ -99,6 +113,10 @@ MODES = "Separated modes need --sampler pe, or lockstep evidence."
 
 # name -> (what was found or None where the gate does not apply, what is needed, what it means, what to do)
 GATES = {
+    "length": (lambda run: plain(run.get("iterations")) if judged_by_weights(run) else None, "at least 100 iterations",
+               "Recorded iterations of a chain: below this nothing here can be judged.", LONGER),
+    "starts": (lambda _: None, "all of them", "Whether every start or mode that --init gives was taken up.",
+               "More --chains than starts; where a mode was left again, a longer run or a wider base."),
     "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
              "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
              "(1: not at all).", f"The chains sample different parts of the target, or are too short. {LONGER} {MODES}"),
@@ -124,7 +142,8 @@ GATES = {
     "drift": (difference, "within 3 standard errors of 0",
               "log Z from the second half of the run less that from the first.",
               "The run had not settled. More --gradients, or a larger sampler.discard."),
-    "estimators_disagree": (estimators, "within 3 standard errors", "Two estimates of log Z by different routes.",
+    "estimators_disagree": (estimators, lambda run: f"within {5 if run.get('sampler', 'name') == 'bdmc' else 3} "
+                                                    "standard errors", "Two estimates of log Z by different routes.",
                             "Something is not visited as it should be: more --gradients, another seed, a second method."),
     "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
                      "Both are off by more than their errors: anneal longer (sampler.temperatures) or more often."),
@@ -133,6 +152,18 @@ GATES = {
               "No run reached the target with a finite weight: another base, or a look at the target."),
     "se": (error, "as asked by --se", "Standard error of log Z.",
            "The budget was spent before the error was small enough: more --gradients, or a larger --se."),
+    "pilot": (particles("pilot_log_z"), "no contradiction",
+              "log Z beside that of the particles of the pilot: apart by more than 3 nats and 5 errors is too much.",
+              "Run longer, or from another base: one of the two has missed modes."),
+    "scout": (particles("scout_log_z"), "no contradiction",
+              "log Z beside that of the particles of the scout: apart by more than 3 nats and 5 errors is too much.",
+              "Run longer, with more sampler.scout_particles: one of the two has missed modes."),
+    "ancestors": (lambda run: worst(run, "least_ancestors"), "at least 20 in each group",
+                  "First particles from which those at the end descend.",
+                  "A few ancestors stand for all: more --gradients, or a smaller sampler.rate."),
+    "groups": (lambda run: worst(run, "effective_groups"), "half of the groups",
+               "Groups of particles that share the weight.",
+               "One group has met what others have not: more --gradients."),
     "base": (lambda run: run.get("diagnostics", "base") if run.get("command") == "evidence" else None,
              "wide enough, and fitted to its end", "The density at β = 0, from which chains reach the target.",
              "It is narrower than the target, or incomplete: more sampler.scout_particles, another sampler.base, a "

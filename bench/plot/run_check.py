@@ -21,9 +21,9 @@ SAMPLE = {
     "target": {"name": "made-up", "dim": 3, "settings": {}}, "sampler": {"name": "hmc", "settings": {}},
     "chains": 64, "iterations": 1000, "cost": {"gradients": 1e6, "wall_s": 1.5},
     "estimates": {"mean": [0, 0, 0], "mean_se": [0.1, 0.1, 0.1], "second_moment": [1, 1, 1],
-                  "second_moment_se": [0.1, 0.1, 0.1], "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
+                  "second_moment_se": [0.1, 0.1, 0.1], "quantiles": {"5%": [-2, -2, -2], "95%": [2, 2, 2.125]}, "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
     "truth": {"mean": [0, 0, 0], "second_moment": [1, 1, 1], "quantities": {"share": 0.3}},
-    "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900}}
+    "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900, "rhat": [1, 1, 1.2]}}
 EVIDENCE = {
     **SAMPLE, "command": "evidence", "verdict": "pass", "failed_gates": [], "warnings": [],
     "log_z": {"estimate": 1.0, "se": 0.1, "lower": 0.5, "upper": 1.5}, "truth": {"log_z": 1.1},
@@ -95,7 +95,7 @@ def check_every_picture(folder):
     check_pictures(folder, OF_DRAWS)
     assert page.count("<img ") == len(OF_DRAWS) and page.count("data:image/png;base64,iVBOR") == len(OF_DRAWS)
     for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains", "--sampler pe",
-                 "true mean"):
+                 "true mean", "95 %", "2.125", "R-hat"):
         assert part in page, part
     assert "http" not in page, "the page needs the network"
     status, made, page, said = draw(folder, EVIDENCE)
@@ -117,6 +117,8 @@ def check_what_there_is(folder):
     assert made({"x": x[:, :30], "stats": {}}) == {"marginals", "corner", "trace"}
     assert made({"x": x, "stats": {}, "resampled": "yes"}) == {"marginals", "corner", "rank"}
     check_pictures(folder, ["marginals", "rank"])
+    made({"x": x, "stats": {}, "chains_kept": "0 21 42 63"})
+    assert run_input.read_draws(folder / "draws.nc").chains == [0, 21, 42, 63]
     assert "energy" not in made({"x": x, "stats": stats, "thin": 2})
     for nothing in (np.full_like(x, np.nan), np.ones_like(x), x[:, :0]):
         assert made({"x": nothing, "stats": {}}) == set()
@@ -138,7 +140,7 @@ def check_numbers():
     plain = [sum((a - b) ** 2 for a, b in zip(row[1:], row)) / 49 / np.var(row) for row in energy]
     assert np.allclose(draw_pictures.bayesian_fraction(energy), plain)
     state = {gate.name: gate.state for gate in gates.gates_of(run_input.Run(SAMPLE, None))}
-    assert state == {"rhat": "failed", "mystery": "failed", "acceptance": "passed", "divergences": "passed",
+    assert state == {"rhat": "failed", "mystery": "failed", "length": "passed", "acceptance": "passed", "divergences": "passed",
                      "weight_ess": "passed"}, state
     unsettled = run_input.Run({**SAMPLE, "verdict": "not established", "failed_gates": ["rhat"]}, None)
     assert gates.gates_of(unsettled)[0].state == "not established"

@@ -20,7 +20,8 @@ class Draws:
     x: np.ndarray
     names: list
     num_axes: int  # how many of them are axes of the target; quantities follow
-    num_chains: int  # chains and draws of each that the file holds
+    num_chains: int  # that the file holds
+    chains: list  # the number in the run of each of x's
     stats: dict = field(default_factory=dict)  # name -> [chain][draw]
     resampled: bool = False  # drawn by weight from the states of other levels: in no order of time
     thin: int = 1
@@ -104,9 +105,10 @@ def draws_in(data):
     if "sample_stats" in data.groups:
         stats = {name: read(variable) for name, variable in data["sample_stats"].variables.items()
                  if variable.dimensions == ("chain", "draw")}
-    attributes = data.ncattrs()
-    return Draws(np.concatenate(values, axis=2), names, shown, num_chains, stats, "resampled" in attributes,
-                 int(data.getncattr("thin")) if "thin" in attributes else 1)
+    kept = str(getattr(data, "chains_kept", "")).split()
+    numbers = [int(kept[c]) if len(kept) == num_chains else int(c) for c in chains]
+    return Draws(np.concatenate(values, axis=2), names, shown, num_chains, numbers, stats,
+                 "resampled" in data.ncattrs(), int(getattr(data, "thin", 1)))
 
 
 def spread(count, most):

@@ -67,16 +67,19 @@ def estimates(run):
     if not found:
         return ""
     has_truth = any(finite(value) for value in truth.get("mean") or [])
-    head = ["parameter", "mean", "sd", "second moment"]
-    if has_truth:
-        head[2:2] = ["true mean", "z"]
-        head += ["true second moment", "z"]
-    rows, names = [head], run.names()
+    quantiles, figures = found.get("quantiles") or {}, run.get("diagnostics")
+    ranges = [(key, quantiles[key]) for key in ("5%", "50%", "95%") if key in quantiles]
+    agreed = [(name, figures[key]) for key, name in (("rhat", "R-hat"), ("ess_bulk", "bulk ESS"), ("ess_tail", "tail ESS"))
+              if isinstance(figures.get(key), list)]
+    truths = (["true mean", "z"], ["true second moment", "z"]) if has_truth else ([], [])
+    rows, names = [["parameter", "mean", *truths[0], "sd", *(key.replace("%", " %") for key, _ in ranges),
+                    *(name for name, _ in agreed), "second moment", *truths[1]]], run.names()
     for i, name in enumerate(names[:MAX_ROWS]):
         mean, error = at(found.get("mean"), i), at(found.get("mean_se"), i)
         second, second_error = at(found.get("second_moment"), i), at(found.get("second_moment_se"), i)
-        sd = plain(math.sqrt(max(0.0, second - mean * mean)), 4) if finite(mean) and finite(second) else ""
-        row = [name, with_error(mean, error), sd, with_error(second, second_error)]
+        sd = math.sqrt(max(0.0, second - mean * mean)) if finite(mean) and finite(second) else None
+        row = [name, with_error(mean, error), plain(sd, 4), *(plain(at(values, i), 4) for _, values in ranges),
+               *(plain(at(values, i), 4) for _, values in agreed), with_error(second, second_error)]
         if has_truth:
             known, known_second = at(truth.get("mean"), i), at(truth.get("second_moment"), i)
             row[2:2] = [plain(known), far(mean, error, known)]
