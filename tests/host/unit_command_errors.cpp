@@ -115,7 +115,7 @@ TEST_F(CommandErrors, Starts) {
   sample_refuses({"--init", "other.json"}, "other.json");
   sample_refuses({"--init", "wide.csv"}, "it must have 2");
   sample_refuses({"--init", "text.csv"}, "column 2 of x of starts (text.csv) is \"two\"");
-  sample_refuses({"--init", "none.csv"}, "x of starts (none.csv) is []");
+  sample_refuses({"--init", "none.csv"}, "none.csv ends after its header");
 }
 
 TEST_F(CommandErrors, TooLittleMemory) {

@@ -116,7 +116,7 @@ TEST_F(ConfigFiles, RefusesBadRunOptions) {
     refuses_run("init = '" + std::string(init) + "'", "(starts are drawn uniformly from [-R, R]");
   refuses_run("init_scale = 0", "is 0 (it must be greater than 0)");
   refuses_run("device = 'gpu'", "is \"gpu\" (it must be one of auto, cpu, cuda). Did you mean cpu?");
-  refuses_run("threads = -2", "is -2 (it must be a whole number from 0 to 65536)");
+  refuses_run("threads = -2", "is -2 (it must be a whole number from 0 to 1024)");
   refuses_run("precision = 'duoble'", "(it must be one of single, mixed, double). Did you mean double?");
   refuses_run("thin = 0", "is 0 (it must be a whole number from 1 to");
   refuses_run("checkpoint = -1", "is -1 (it must not be negative)");

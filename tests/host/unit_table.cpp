@@ -49,6 +49,7 @@ TEST(EstimatesTable, UnknownFiguresAreEmpty) {
   Json s = example();
   s["estimates"]["mean_se"] = {0.0123, nullptr};
   s["estimates"]["quantities_se"].erase("tau");
+  s["estimates"]["quantities"]["tau"] = 0;
   s["estimates"]["not_visited"] = {"tau"};
   s["diagnostics"]["rhat"] = {nullptr, 1.002};
   s["diagnostics"].erase("ess_tail");
@@ -57,7 +58,9 @@ TEST(EstimatesTable, UnknownFiguresAreEmpty) {
   EXPECT_EQ(text.find("ess_tail"), std::string::npos) << text;
   EXPECT_EQ(text.find("nan"), std::string::npos) << text;
   EXPECT_NE(text.find("25000\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("tau      not visited"), std::string::npos) << text;
+  EXPECT_NE(text.find("not visited"), std::string::npos) << text;
+  s["estimates"]["quantities"]["tau"] = 1;  // an indicator of what was never left
+  EXPECT_NE(estimates_table(s).find("1 (never left)"), std::string::npos) << estimates_table(s);
 }
 
 /// Of moments alone there are fewer columns, and a line says what is missing.
