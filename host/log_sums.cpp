@@ -23,6 +23,7 @@ double student_within(double df, double x) {
 }  // namespace
 
 double student_quantile(double df, double level) {
+  if (df < 1) return NAN;
   double low = 0, high = 1;
   while (student_within(df, high) < level) high *= 2;
   for (int k = 0; k < 60; ++k) {
