@@ -16,7 +16,8 @@ given, not adapted. One jitted loop runs all iterations, its states donated. For
     blackjax            blackjax.hmc mapped over chains in one jitted loop, where BlackJAX is installed
     numpyro             MCMC(HMC(..), chain_method="vectorized"), where NumPyro is installed: once, by the difference
                         of a run and one three times as long, for every run compiles anew
-    lockstep            lockstep-bench with the same steps, mixed precision, a thread for each processor
+    lockstep            lockstep-bench with the same steps, a thread for each processor, in its mixed precision, and
+    lockstep single     in float32 throughout, as the others
 
 The others take turns, --rounds of them. Rates are medians, least and largest over the rounds, by the clock (`wall`) and
 by processor time (`cpu`, which other programs disturb less). `best` is the form and number of chains with which JAX is
@@ -118,7 +119,7 @@ class Chains:
         self.run, self.x, self.calls, self.iterations = jax.jit(run, donate_argnums=1), x, 0, 4
         self.per_iteration = chains * STEPS * target.gradients
         self.cold = self.call()[0]
-        while (wall := self.call()[0]) < 0.01:
+        while (wall := min(self.call()[0] for _ in range(2))) < 0.01:
             self.iterations *= 4
         self.iterations = max(1, round(self.iterations * seconds / REPEATS / wall))
 
@@ -135,11 +136,12 @@ class Chains:
 
 
 class Lockstep:
-    def __init__(self, program, target, chains, seconds):
+    def __init__(self, program, target, chains, seconds, precision):
         self.file = Path(tempfile.mkdtemp()) / "bench.json"
         settings = (f"num_leapfrog={STEPS}", f"step_size={target.step}", "jitter=false", "metric=unit", "adapt=none")
         self.command = [program, *target.options, *(f"--set=sampler.{text}" for text in settings), f"--chains={chains}",
-                        f"--threads={PROCESSORS}", f"--seconds={seconds}", f"--json={self.file}"]
+                        f"--threads={PROCESSORS}", f"--seconds={seconds}", f"--json={self.file}",
+                        f"--precision={precision}"]
 
     def rates(self):
         if subprocess.run(self.command, stdout=subprocess.DEVNULL, check=False).returncode:
@@ -152,7 +154,7 @@ def numpyro_rates(target, like):
     from numpyro.infer import HMC, MCMC
     density = (lambda z: target.one(z)[0]) if target.estimates else target.one
 
-    x, iterations = like.x, 2 * like.iterations
+    x, iterations = like.x, 10 * like.iterations
 
     # The potential takes one chain: NumPyro maps it itself.
     def seconds(length):
@@ -212,7 +214,8 @@ def contenders(target, options):
         if "blackjax" in options.peers:
             add("blackjax", blackjax_function(target))
         if options.lockstep:
-            found["lockstep", chains] = Lockstep(options.lockstep, target, chains, options.seconds)
+            for form, precision in (("lockstep", "mixed"), ("lockstep single", "single")):
+                found[form, chains] = Lockstep(options.lockstep, target, chains, options.seconds, precision)
     return found
 
 
@@ -238,8 +241,9 @@ def measure(target, options):
                 entry |= to_rmse(contender, seconds, target.truth, options.rmse)
         out["forms"].append(entry)
 
-    def best(name):
-        return max((key for key in rates if key[0].startswith(name)), key=lambda key: np.median(rates[key], axis=0)[0])
+    def best(program):
+        own = (key for key in rates if key[0] == program or key[0].startswith(program + " ["))
+        return max(own, key=lambda key: np.median(rates[key], axis=0)[0])
     out["best"] = " x ".join(map(str, best("jax")))
     if options.lockstep:
         ratios = np.array(rates[best("lockstep")]) / np.array(rates[best("jax")])
@@ -258,7 +262,7 @@ def main():
     parser.add_argument("--targets", nargs="+", default=["normal", "two_modes", "mixture20"],
                         choices=["normal", "two_modes", "mixture20"])
     parser.add_argument("--boltzmann", type=Path, metavar="FOLDER", help="a machine: weights, biases, D_sdp as .csv")
-    parser.add_argument("--lockstep", type=Path, metavar="PROGRAM", help="lockstep-bench, to be run beside them")
+    parser.add_argument("--lockstep", metavar="PROGRAM", help="lockstep-bench, to be run beside them")
     parser.add_argument("--peers", nargs="*", default=["blackjax", "numpyro"], help="of those that are installed")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of one measurement, about (0.5)")

@@ -59,7 +59,7 @@ def over_forms(run, of):
     found = {}
     for forms in rates(run, of).values():
         for form, value in forms.items():
-            if form != "lockstep":
+            if not form.startswith("lockstep"):
                 found.setdefault(form, []).append(forms["lockstep"][0] / value[0])
     found["best"] = [t["ratio"][of]["median"] for t in run["rates"]]
     return {form: [round(min(r), 2), round(max(r), 2)] for form, r in found.items()}

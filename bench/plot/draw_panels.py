@@ -172,9 +172,10 @@ class PlanePanel(DrawPanel):
         pairs = {(len(draws.x), draws.num_chains) for draws in self.draws.values() if draws.num_chains > len(draws.x)}
         if not pairs:
             return ""
+        if len({draws.num_chains for draws in self.draws.values()}) > 1:
+            return f"{max(few for few, _ in pairs)} chains, where there are more, of "
         few, all_of = pairs.pop()
-        return f"{few} chains, where there are more, of " if pairs or len({d.num_chains for d in self.draws.values()}) > 1 \
-            else f"{few} of the {all_of} chains of "
+        return f"{few} of the {all_of} chains of "
 
 
 class ScatterPanel(PlanePanel):

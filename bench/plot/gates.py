@@ -119,12 +119,14 @@ GATES = {
                "More --chains than starts; where a mode was left again, a longer run or a wider base."),
     "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
              "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
-             "(1: not at all).", f"The chains sample different parts of the target, or are too short. {LONGER} {MODES}"),
+             "(1: not at all).",
+             f"The chains sample different parts of the target, or are too short. {LONGER} {MODES}"),
     "nested_rhat": (lambda run: worst(run, "nested_rhat_max"), "at most 1.05",
                     "R-hat between groups of chains, for chains that are short one by one.",
                     f"The groups sample different parts of the target, or are too short. {LONGER} {MODES}"),
     "acceptance": (lambda run: worst(run, "acceptance"),
-                   lambda run: "0.2 to 0.99" if judged_by_weights(run) else "at least 0.2", "Share of the proposals that were accepted.",
+                   lambda run: "0.2 to 0.99" if judged_by_weights(run) else "at least 0.2",
+                   "Share of the proposals that were accepted.",
                    "Too low: steps are too long for the target's narrowest part; raise sampler.target_acceptance or "
                    "--warmup. Too high: steps are needlessly short."),
     "divergences": (divergences, "below 1 % of the transitions",
@@ -137,14 +139,15 @@ GATES = {
                    "A few draws carry the weight, and errors are not to be relied on. More gradients; for annealing "
                    "more sampler.temperatures."),
     "round_trips": (round_trips, f"at least {LEAST_TRIPS:g} a chain",
-                    "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by chains "
-                    "that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
+                    "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by "
+                    "chains that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
     "drift": (difference, "within 3 standard errors of 0",
               "log Z from the second half of the run less that from the first.",
               "The run had not settled. More --gradients, or a larger sampler.discard."),
     "estimators_disagree": (estimators, lambda run: f"within {5 if run.get('sampler', 'name') == 'bdmc' else 3} "
                                                     "standard errors", "Two estimates of log Z by different routes.",
-                            "Something is not visited as it should be: more --gradients, another seed, a second method."),
+                            "Something is not visited as it should be: more --gradients, another seed, a second "
+                            "method."),
     "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
                      "Both are off by more than their errors: anneal longer (sampler.temperatures) or more often."),
     "log_z": (lambda run: number(run.get("log_z", "estimate")) or None if run.get("command") == "evidence" else None,

@@ -19,7 +19,8 @@ import style
 
 style.apply()
 
-import draw_pictures  # noqa: E402  (after the style)
+import chain_pictures  # noqa: E402  (after the style)
+import draw_pictures  # noqa: E402
 import evidence_pictures  # noqa: E402
 import run_input  # noqa: E402
 from output import replace, write  # noqa: E402
@@ -27,7 +28,8 @@ from plot_table import PlotError  # noqa: E402
 from run_page import TITLES, page_of, title_of  # noqa: E402
 
 # From what answers the question to what speaks for the answer.
-ORDER = {"log_z": evidence_pictures.log_z, **draw_pictures.PICTURES,
+ORDER = {"log_z": evidence_pictures.log_z, "marginals": draw_pictures.marginals, "corner": draw_pictures.corner,
+         "trace": chain_pictures.trace, "rank": chain_pictures.rank, "energy": chain_pictures.energy,
          "schedule": evidence_pictures.schedule, "round_trips": evidence_pictures.round_trips}
 
 

@@ -9,7 +9,7 @@ import netCDF4
 import numpy as np
 from matplotlib.image import imread
 
-import draw_pictures
+import chain_pictures
 import gates
 import plot_run
 import read
@@ -21,7 +21,8 @@ SAMPLE = {
     "target": {"name": "made-up", "dim": 3, "settings": {}}, "sampler": {"name": "hmc", "settings": {}},
     "chains": 64, "iterations": 1000, "cost": {"gradients": 1e6, "wall_s": 1.5},
     "estimates": {"mean": [0, 0, 0], "mean_se": [0.1, 0.1, 0.1], "second_moment": [1, 1, 1],
-                  "second_moment_se": [0.1, 0.1, 0.1], "quantiles": {"5%": [-2, -2, -2], "95%": [2, 2, 2.125]}, "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
+                  "second_moment_se": [0.1, 0.1, 0.1], "quantiles": {"5%": [-2, -2, -2], "95%": [2, 2, 2.125]},
+                  "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
     "truth": {"mean": [0, 0, 0], "second_moment": [1, 1, 1], "quantities": {"share": 0.3}},
     "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900, "rhat": [1, 1, 1.2]}}
 EVIDENCE = {
@@ -94,8 +95,8 @@ def check_every_picture(folder):
     assert (status, made, said) == (0, set(OF_DRAWS), ""), (status, made, said)
     check_pictures(folder, OF_DRAWS)
     assert page.count("<img ") == len(OF_DRAWS) and page.count("data:image/png;base64,iVBOR") == len(OF_DRAWS)
-    for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains", "--sampler pe",
-                 "true mean", "95 %", "2.125", "R-hat"):
+    for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains",
+                 "--sampler pe", "true mean", "95 %", "2.125", "R-hat"):
         assert part in page, part
     assert "http" not in page, "the page needs the network"
     status, made, page, said = draw(folder, EVIDENCE)
@@ -135,13 +136,13 @@ def check_numbers():
     """Ranks and E-BFMI against plain loops; the states of gates."""
     values = np.random.default_rng(1).integers(0, 9, size=(3, 7)).astype(float)
     plain = [[(np.sum(values < v) + (np.sum(values == v) - 1) / 2 + 0.5) / values.size for v in row] for row in values]
-    assert np.allclose(draw_pictures.ranks(values), plain)
+    assert np.allclose(chain_pictures.ranks(values), plain)
     energy = np.random.default_rng(2).normal(size=(2, 50))
     plain = [sum((a - b) ** 2 for a, b in zip(row[1:], row)) / 49 / np.var(row) for row in energy]
-    assert np.allclose(draw_pictures.bayesian_fraction(energy), plain)
+    assert np.allclose(chain_pictures.bayesian_fraction(energy), plain)
     state = {gate.name: gate.state for gate in gates.gates_of(run_input.Run(SAMPLE, None))}
-    assert state == {"rhat": "failed", "mystery": "failed", "length": "passed", "acceptance": "passed", "divergences": "passed",
-                     "weight_ess": "passed"}, state
+    assert state == {"rhat": "failed", "mystery": "failed", "length": "passed", "acceptance": "passed",
+                     "divergences": "passed", "weight_ess": "passed"}, state
     unsettled = run_input.Run({**SAMPLE, "verdict": "not established", "failed_gates": ["rhat"]}, None)
     assert gates.gates_of(unsettled)[0].state == "not established"
     found = {gate.name: gate.found for gate in gates.gates_of(run_input.Run(EVIDENCE, None))}

@@ -13,7 +13,8 @@ table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:
 th,td{padding:.2em .7em;text-align:right;white-space:nowrap;border-bottom:1px solid #ddd}
 th:first-child,td:first-child{text-align:left}th{border-bottom:2px solid #888}
 .wide{overflow-x:auto}img{max-width:100%;height:auto}figure{margin:1.5em 0}figcaption{color:#555;font-size:13px}
-table.words td,table.words th{text-align:left;white-space:normal;vertical-align:top}table.words td:first-child{white-space:nowrap}
+table.words td,table.words th{text-align:left;white-space:normal;vertical-align:top}
+table.words td:first-child{white-space:nowrap}
 .passed,.pass{color:#00664b}.failed,.fail{color:#a33c00}.open{color:#6b5000}.state{font-weight:bold;white-space:nowrap}
 .verdict{font-size:17px;font-weight:bold}"""
 MAX_ROWS = 100
@@ -69,8 +70,8 @@ def estimates(run):
     has_truth = any(finite(value) for value in truth.get("mean") or [])
     quantiles, figures = found.get("quantiles") or {}, run.get("diagnostics")
     ranges = [(key, quantiles[key]) for key in ("5%", "50%", "95%") if key in quantiles]
-    agreed = [(name, figures[key]) for key, name in (("rhat", "R-hat"), ("ess_bulk", "bulk ESS"), ("ess_tail", "tail ESS"))
-              if isinstance(figures.get(key), list)]
+    columns = {"rhat": "R-hat", "ess_bulk": "bulk ESS", "ess_tail": "tail ESS"}
+    agreed = [(name, figures[key]) for key, name in columns.items() if isinstance(figures.get(key), list)]
     truths = (["true mean", "z"], ["true second moment", "z"]) if has_truth else ([], [])
     rows, names = [["parameter", "mean", *truths[0], "sd", *(key.replace("%", " %") for key, _ in ranges),
                     *(name for name, _ in agreed), "second moment", *truths[1]]], run.names()
@@ -137,7 +138,8 @@ def about(run):
     for name, value in (("target's settings", settings(run.get("target", "settings"))),
                         ("data", run.get("target", "data")),
                         ("sampler" if run.get("command") == "sample" else "method", run.get("sampler", "name")),
-                        ("its settings", settings(run.get("sampler", "settings"))), ("chains", plain(run.get("chains"))),
+                        ("its settings", settings(run.get("sampler", "settings"))),
+                        ("chains", plain(run.get("chains"))),
                         ("warm-up iterations", plain(run.get("warmup"))), ("iterations", plain(run.get("iterations"))),
                         ("seed", run.get("seed")), ("device", run.get("device")), ("precision", run.get("precision")),
                         ("lockstep", run.get("version"))):
