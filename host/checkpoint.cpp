@@ -9,6 +9,7 @@
 
 #include "host/config.hpp"
 #include "host/files.hpp"
+#include "host/program.hpp"
 
 namespace lockstep {
 
@@ -130,7 +131,7 @@ void CheckpointPlan::write(Checkpoint& now) {
     failed = false;
   } catch (const std::runtime_error& error) {
     if (!std::exchange(failed, true))
-      fmt::print(stderr, "no checkpoint: {} (the run goes on; an older checkpoint stays)\n", error.what());
+      say(fmt::format("no checkpoint: {} (the run goes on; an older checkpoint stays)", error.what()));
   }
 }
 

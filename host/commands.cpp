@@ -11,6 +11,7 @@
 #include "host/interrupt.hpp"
 #include "host/item_config.hpp"
 #include "host/peak.hpp"
+#include "host/program.hpp"
 #include "host/run_context.hpp"
 #include "host/run_files.hpp"
 #include "host/run_report.hpp"
@@ -180,20 +181,20 @@ void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
     fmt::print("{}", summary_text(summary));
   else
     print_summary(summary);
-  if (!run.out.empty() && !run.quiet) fmt::print(stderr, "{}\n", one_line("files in " + run.out.string()));
+  if (!run.out.empty() && !run.quiet) say("files in " + run.out.string());
 }
 
 /// `sample` or `evidence`.
 int run_one(const RunOptions& run) {
   const std::string goes_on =
-      one_line(fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string()), 200);
+      fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string());
   bool stopped = false;
   nlohmann::ordered_json summary;
   try {
     summary = run.command == "evidence" ? evidence(run, stopped) : sample(run, stopped);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "interrupted before anything was {}{}\n", run.resume ? "added" : "recorded",
-               run.out.empty() ? ": nothing is kept" : "; " + goes_on);
+    say(fmt::format("interrupted before anything was {}{}", run.resume ? "added" : "recorded",
+                    run.out.empty() ? ": nothing is kept" : "; " + goes_on));
     return 130;
   } catch (const FilesLost& lost) {  // the table says what the files cannot
     report(run, lost.summary);
@@ -204,10 +205,10 @@ int run_one(const RunOptions& run) {
   draw_run(run);
   if (stopped) {
     const bool saved = std::filesystem::exists(run.out / "checkpoint");
-    fmt::print(stderr, "interrupted: what was sampled so far is above; {}\n",
-               run.out.empty() ? "with --out it could be gone on with"
-               : saved         ? goes_on
-                               : "its state could not be saved");
+    say(fmt::format("interrupted: what was sampled so far is above; {}",
+                    run.out.empty() ? "with --out it could be gone on with"
+                    : saved         ? goes_on
+                                    : "its state could not be saved"));
     return 130;
   }
   return summary["verdict"] == "pass" ? 0 : 3;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "host/errors.hpp"
+#include "host/program.hpp"
 
 namespace lockstep {
 namespace {
@@ -37,8 +38,8 @@ bool can_plot(const std::string& script, bool quiet) {
   const fs::path folder = plot_folder(script);
   if (fs::exists(folder / script)) return true;
   if (!quiet)
-    fmt::print(stderr, "no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)\n",
-               one_line(folder.string(), 160), script);
+    say(fmt::format("no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to bench/plot)", folder.string(),
+                    script));
   return false;
 }
 
@@ -51,7 +52,7 @@ bool run_plot(const std::string& script, const std::vector<std::string>& argumen
   FILE* pipe =
       popen((line + " 2>&1 > /dev/null < /dev/null").c_str(), "r");  // what it says on standard error
   if (pipe == nullptr) {
-    if (!quiet) fmt::print(stderr, "no picture: {} cannot be started\n", python);
+    if (!quiet) say(fmt::format("no picture: {} cannot be started", python));
     return false;
   }
   // Its own lines are passed on; of a traceback and the warnings of libraries, the last line says enough.
@@ -62,7 +63,7 @@ bool run_plot(const std::string& script, const std::vector<std::string>& argumen
       text += letter;
       continue;
     }
-    if (!quiet && text.starts_with(own)) fmt::print(stderr, "{}\n", text);
+    if (!quiet && text.starts_with(own)) say(text);
     if (!text.empty()) last = text;
     text.clear();
   }
@@ -70,9 +71,9 @@ bool run_plot(const std::string& script, const std::vector<std::string>& argumen
   if (status == 0) return true;
   if (quiet || last.starts_with(own)) return false;
   if (WIFEXITED(status) && WEXITSTATUS(status) >= 126)
-    fmt::print(stderr, "no picture: {} cannot be started (LOCKSTEP_PYTHON names another Python)\n", python);
+    say(fmt::format("no picture: {} cannot be started (LOCKSTEP_PYTHON names another Python)", python));
   else
-    fmt::print(stderr, "no picture: {} stopped ({})\n", one_line(path, 160), one_line(last, 160));
+    say(fmt::format("no picture: {} stopped ({})", path, last));
   return false;
 }
 

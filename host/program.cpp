@@ -11,6 +11,8 @@
 
 namespace lockstep {
 
+void say(const std::string& text) { fmt::print(stderr, "{}\n", one_line(text)); }
+
 int run_program(const char* name, const std::function<int()>& body, bool speaks) {
   // Rows of many chains come and go with every iteration of a warm-up: memory that goes back to the system in
   // between takes longer to get than to fill.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <string>
 
 namespace lockstep {
+
+/// A message on standard error, as one_line leaves it.
+void say(const std::string& text);
 
 /// Runs the body of a program and returns its exit status. A UserError (2), another exception (1) and a
 /// standard output that could not be written (1) each give one line on standard error, unless another process

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/clock.hpp"
+#include "host/program.hpp"
 
 namespace lockstep {
 namespace {
@@ -56,7 +57,7 @@ struct Printer {
       fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
                  100 * share, state(share));
     else
-      fmt::print(stderr, "{} {} {:.0f} %{}\n", what, stage, 100 * share, state(share));
+      say(fmt::format("{} {} {:.0f} %{}", what, stage, 100 * share, state(share)));
     std::fflush(stderr);
   }
 

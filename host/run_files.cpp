@@ -10,6 +10,7 @@
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/files.hpp"
+#include "host/program.hpp"
 #include "host/run_draws.hpp"
 #include "host/study_files.hpp"
 
@@ -54,10 +55,8 @@ void resume_without_checkpoint(RunFiles& files, const RunOptions& run) {
     if (essential_options(kept) != essential_options(run)) refuse_other_run(begun);
   }
   if (!run.quiet)
-    fmt::print(stderr, "{}\n",
-               files.finished
-                   ? fmt::format("{} holds this run, finished: nothing is computed", run.out.string())
-                   : fmt::format("{} holds no checkpoint: the run begins", run.out.string()));
+    say(files.finished ? fmt::format("{} holds this run, finished: nothing is computed", run.out.string())
+                       : fmt::format("{} holds no checkpoint: the run begins", run.out.string()));
   files.checkpoint.resume = false;
 }
 

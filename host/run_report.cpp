@@ -7,6 +7,7 @@
 #include <future>
 
 #include "host/plot_scripts.hpp"
+#include "host/program.hpp"
 #include "host/run_draws.hpp"
 
 namespace lockstep {
@@ -29,7 +30,7 @@ void draw(const RunOptions& run, bool quiet) {
   auto drawing = std::async(std::launch::async, [&] { return run_plot(kScript, arguments, quiet); });
   if (drawing.wait_for(kPatience) != std::future_status::ready && !quiet)
     fmt::print(stderr, "drawing the pictures (--no-pictures leaves them out) ...\n");
-  if (drawing.get() && !quiet) fmt::print(stderr, "pictures in {}\n", (run.out / "report.html").string());
+  if (drawing.get() && !quiet) say("pictures in " + (run.out / "report.html").string());
 }
 
 }  // namespace

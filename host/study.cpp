@@ -14,6 +14,7 @@
 #include "host/gates.hpp"
 #include "host/interrupt.hpp"
 #include "host/item_evidence.hpp"
+#include "host/program.hpp"
 #include "host/run_context.hpp"
 #include "host/run_files.hpp"
 #include "host/sample.hpp"
@@ -185,10 +186,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
   if (!command.quiet)
-    fmt::print(stderr,
-               "{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
-               one_line(s.label, 120), r.warmup_seconds + r.sampling_seconds, r.warmup_seconds,
-               gradients / replicates, gradients / r.sampling_seconds, part.verdict);
+    say(fmt::format("{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}",
+                    s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
+                    gradients / r.sampling_seconds, part.verdict));
   return part;
 }
 
@@ -266,8 +266,8 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, seconds, gradients / seconds};
   if (!command.quiet)
-    fmt::print(stderr, "{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}\n",
-               one_line(s.label, 120), seconds, gradients / replicates, gradients / seconds, part.verdict);
+    say(fmt::format("{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}", s.label, seconds,
+                    gradients / replicates, gradients / seconds, part.verdict));
   return part;
 }
 
@@ -318,8 +318,7 @@ bool run_study(const StudyArgs& command) {
     stopped = !part;
   }
   if (!computed && !command.quiet)
-    fmt::print(stderr, "{} holds every setting, finished: only tables and pictures are made again\n",
-               command.out.string());
+    say(command.out.string() + " holds every setting, finished: only tables and pictures are made again");
   const StudyResults results = assemble_results(command.out, fingerprints);
   write_study_table(command.out / "table.md", study, results.rows, results.verdicts);
   if (!stopped) {
