@@ -190,9 +190,9 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   const auto accept = mask_and(legal, u < a);
   const E diverging = select(log_ratio >= E(S(-1000)), E(0), E(1));
   if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
-    const E before = (proposal.log_ratio + proposal.kinetic) - w.cache[0];
+    const E after = (proposal.kinetic - proposal.log_ratio) - w.ce[0];  // finite where it was accepted
     put_draw(w, place, model.dim() + draw_diverging, diverging);
-    put_draw(w, place, model.dim() + draw_energy, select(accept, proposal.kinetic - w.ce[0], before));
+    put_draw(w, place, model.dim() + draw_energy, select(accept, after, proposal.kinetic - w.cache[0]));
   }
   const auto accept_state = cast_mask<L>(accept);
   LOCKSTEP_UNROLL

@@ -95,7 +95,7 @@ struct Proposal {
   E log_ratio;  // what the proposal adds to log density(new) - log density(old): kinetic(old) - kinetic(new)
   L steps;      // leapfrog steps taken (0: none)
   L jitter;     // the trajectory's share of its mean length
-  E kinetic = E(0);  // of the proposal; 0 where there is no momentum
+  E kinetic = E(0);  // kinetic(old), which is finite whatever became of the trajectory; 0 without a momentum
 };
 
 /// Number of leapfrog steps of each lane. The jitter is one draw for the whole setting and iteration, so that
@@ -182,8 +182,8 @@ struct Hmc {
   /// After the last kick.
   template <class L, class E, class Model, class M>
   LOCKSTEP_FN static void end(const Model& model, const M& p, Proposal<L, E>& r) {
-    r.kinetic = kinetic_energy<E, L>(model, p);
-    r.log_ratio = r.log_ratio - r.kinetic;
+    r.kinetic = r.log_ratio;
+    r.log_ratio = r.log_ratio - kinetic_energy<E, L>(model, p);
   }
 };
 

@@ -43,7 +43,6 @@ TEST_F(CommandErrors, UnknownNamesComeWithTheNearOnes) {
 }
 
 TEST_F(CommandErrors, MissingParts) {
-  refuses({"sample", "--target", "mixture20"}, "Add --sampler NAME");
   refuses({"sample", "--sampler", "pe"}, "Add --target NAME");
   refuses({"sample", "--target", "mixture", "--sampler", "pe"}, "Give --data FILE.json");
   refuses({"study"}, "has no file");

@@ -56,7 +56,6 @@ TEST(DrawFigures, AreOfAllChains) {
   e.second.assign(10, 5.0);
   e.rhat.assign(10, 1.5);
   add_figures(s, *target, e, some);
-  EXPECT_EQ(s["estimates"]["sd"][9], 2.0);
   EXPECT_EQ(s["estimates"]["quantiles"]["5%"][0], some.of[0].q5);
   EXPECT_EQ(s["estimates"]["quantities_quantiles"]["95%"]["tau"], some.of[10].q95);
   EXPECT_EQ(s["diagnostics"]["quantities_ess_bulk"]["theta[7]"], some.of[18].ess_bulk);
