@@ -226,6 +226,7 @@ bool method_takes(const std::string& method, const std::string& key) {
   c.method = method;
   const bool chain = c.runs_on() && method != "bound";
   if (key == "chains") return chain && method != "pt" && method != "ti";
+  if (key == "warmup") return method == "pe";
   return key != "iterations" || chain;
 }
 

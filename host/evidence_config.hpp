@@ -43,8 +43,9 @@ struct EvidenceConfig {
 
 /// UserError where one of these options (keys of RunOptions) is other than its default: `what` does not use it.
 void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, const std::string& what);
-/// Whether --chains or --iterations ("chains", "iterations") is a method's to take: the chains of `pt` and
-/// `ti` are their levels, and those that go once from base to target have as many runs as the budget pays.
+/// Whether --chains, --iterations or --warmup ("chains", ..) is a method's to take: the chains of `pt` and `ti`
+/// are their levels, those that go once from base to target have as many runs as the budget pays, and `pe`
+/// alone warms up.
 bool method_takes(const std::string& method, const std::string& key);
 
 /// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.

@@ -96,6 +96,7 @@ TEST_F(ConfigFiles, WhatAStudySetsForAllIsForThoseThatTakeIt) {
   const Study study = study_of(R"(
 chains = 64
 iterations = 500
+warmup = 77
 [[setting]]
 label = "{method}"
 command = "evidence"
@@ -123,6 +124,7 @@ target = "mixture20"
     const bool once = s.label == "ais" || s.label == "smc";
     EXPECT_EQ(s.run.gradients, once ? 1e8 : 0) << s.label;
     EXPECT_EQ(s.run.iterations, once ? RunOptions().iterations : 500) << s.label;
+    EXPECT_EQ(s.run.warmup, s.label == "plain" ? 77 : RunOptions().warmup) << s.label;
   }
   // What a setting says itself is not passed over.
   const Study own =
