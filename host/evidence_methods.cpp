@@ -72,6 +72,7 @@ void report_chains(Found& f, const PathRunResult& r, double least_trips) {
   f.diagnostics["gradients_per_chain"] = each;
   f.diagnostics["discarded"] = r.discarded;
   f.diagnostics["round_trips"] = r.round_trips;
+  f.diagnostics["least_round_trips"] = least_trips;  // of each chain: what the gate asks for
   if (!(trips >= least_trips)) {
     f.failed.push_back("round_trips");
     f.warnings.push_back(

@@ -17,7 +17,6 @@ ESTIMATORS = {"integrated": "levels integrated out", "stepping_stones": "steppin
               "bridge": "Bennett, neighbours", "mbar": "MBAR", "thermodynamic_integration": "thermodynamic integration",
               "forward": "forward", "backward": "backward", "bennett": "Bennett, both ways", "reverse": "reverse",
               "pilot_log_z": "the pilot's particles", "scout_log_z": "the scout's particles"}
-LEAST_TRIPS = 1.0  # a chain: the gate round_trips
 
 
 def finite(value):
@@ -147,6 +146,11 @@ def trips_of(run):
     return float(trips) if run.get("target", "items") else trips / chains
 
 
+def least_trips(run):
+    """Of a chain, that the gate round_trips asks for."""
+    return float(run.get("diagnostics", "least_round_trips") or 1)
+
+
 def round_trips(run):
     """Round trips of a chain against the fewest that the gate allows."""
     trips = trips_of(run)
@@ -154,10 +158,11 @@ def round_trips(run):
         return None
     figure, axes = new_figure(1.25, 1, 1)
     ax = axes[0, 0]
-    enough = trips >= LEAST_TRIPS
-    low, high = min(0.1, 0.5 * trips) if trips > 0 else 0.1, max(20, 2 * trips)
-    ax.barh(0, max(trips, low) - low, left=low, color=CHAIN_COLORS[0] if enough else CHAIN_COLORS[1], height=0.5)
-    ax.axvline(LEAST_TRIPS, color=style.INK, linewidth=1.6, linestyle=(0, (4, 2.5)))
+    least = least_trips(run)
+    low, high = min(0.1, 0.5 * trips) if trips > 0 else 0.1, max(20, 2 * trips, 2 * least)
+    color = CHAIN_COLORS[0] if trips >= least else CHAIN_COLORS[1]
+    ax.barh(0, max(trips, low) - low, left=low, color=color, height=0.5)
+    ax.axvline(least, color=style.INK, linewidth=1.6, linestyle=(0, (4, 2.5)))
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     ax.set_ylim(-0.5, 0.75)
@@ -165,7 +170,7 @@ def round_trips(run):
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
-    ax.text(LEAST_TRIPS, 0.5, " at least 1", fontsize=9, va="bottom")
+    ax.text(least, 0.5, f" at least {least:g}", fontsize=9, va="bottom")
     ax.set_xlabel("round trips of a chain between β = 0 and β = 1")
     if run.get("target", "items"):
         return figure, f"{trips:.3g} round trips in the middle of the items."

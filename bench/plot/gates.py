@@ -2,7 +2,7 @@
 """The gates of a run in words: what each asks, what came out, and what to do where it failed."""
 from dataclasses import dataclass
 
-from evidence_pictures import LEAST_TRIPS, finite, trips_of
+from evidence_pictures import finite, least_trips, trips_of
 
 PASSED, FAILED, OPEN = "passed", "failed", "not established"
 
@@ -138,7 +138,7 @@ GATES = {
                    "Effective number of weighted draws behind the estimates.",
                    "A few draws carry the weight, and errors are not to be relied on. More gradients; for annealing "
                    "more sampler.temperatures."),
-    "round_trips": (round_trips, f"at least {LEAST_TRIPS:g} a chain",
+    "round_trips": (round_trips, lambda run: f"at least {least_trips(run):g} a chain",
                     "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by "
                     "chains that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
     "drift": (difference, "within 3 standard errors of 0",

@@ -81,7 +81,9 @@ TEST_F(RunReport, ShowsEvidence) {
       run_with_pictures({"evidence", "--target", "gaussian", "--method", "pt", "--gradients", "3e5", "--set",
                          "target.dim=2", "--threads", "1", "--json", "--out", "run"});
   EXPECT_EQ(result.err.find("picture"), std::string::npos) << "drawn in silence: " << result.err;
-  EXPECT_EQ(nlohmann::json::parse(result.out)["command"], "evidence");
+  const auto summary = nlohmann::json::parse(result.out);
+  EXPECT_EQ(summary["command"], "evidence");
+  EXPECT_GT(summary["diagnostics"]["least_round_trips"], 1);  // the picture shows what the gate asks for
   for (const char* name : {"log_z.png", "schedule.png", "round_trips.png", "report.html"})
     EXPECT_TRUE(there(name)) << name;
   EXPECT_FALSE(there("trace.png"));
