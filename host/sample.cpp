@@ -63,6 +63,13 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   return all;
 }
 
+double worst_rhat(const DrawFigures& f, int dim) {
+  double worst = 0;
+  for (int i = 0; i < dim; ++i)
+    if (!(f.of[i].rhat <= worst)) worst = f.of[i].rhat;  // a NaN stays
+  return worst;
+}
+
 Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
                  const SamplerConfig& config, const RunOptions& run, int dim) {
   Json d;
@@ -74,13 +81,12 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures&
   d["divergences"] = std::int64_t(r.units[0].stats[stat_divergences]);
   d[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
   if (f.draws >= 4) {
-    double bulk = INFINITY, tail = INFINITY, rhat = 0;
+    double bulk = INFINITY, tail = INFINITY;
     for (int i = 0; i < dim; ++i) {
       bulk = std::min(bulk, f.of[i].ess_bulk);
       tail = std::min(tail, f.of[i].ess_tail);
-      if (!(f.of[i].rhat <= rhat)) rhat = f.of[i].rhat;  // a NaN stays
     }
-    if (run.chains > 1) d["rhat_max"] = rhat;
+    if (e.nested && run.chains > 1) d["rhat_max"] = worst_rhat(f, dim);
     d["ess_bulk_min"] = bulk;
     d["ess_tail_min"] = tail;
   }
@@ -153,7 +159,10 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
 
   ChainRunResult r = run_chains(context, config, options);
   was_interrupted = r.interrupted;
-  const Estimates e = estimate(r.units[0]);
+  Estimates e = estimate(r.units[0]);
+  const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
+  // One R-hat for gate, table and reader: that of the unweighted draws, by ranks.
+  if (!e.nested && figures.draws >= 4 && run.chains > 1) e.rhat_max = worst_rhat(figures, d);
   const auto failed = failed_gates(e, r, 0, config);
   const double wall = seconds_since(start);
 
@@ -175,7 +184,6 @@ Json sample(const RunOptions& run, bool& was_interrupted) {
   s["warnings"] = warnings;
   s["truth"] = truth_json(*target);
   if (!r.log_z.empty()) s["log_z"] = log_z_json(r.log_z[0]);
-  const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
   s["diagnostics"] = diagnostics(e, r, figures, config, run, d);
   add_figures(s, *target, e, figures);
   s = finish_summary(std::move(s));
