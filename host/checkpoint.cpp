@@ -149,6 +149,7 @@ std::string essential_options(const RunOptions& run) {
   essential.out.clear();
   essential.checkpoint = 0;
   essential.quiet = essential.json = false;
+  essential.pictures = true;
   return write_run_toml(essential);
 }
 

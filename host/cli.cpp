@@ -66,7 +66,7 @@ void add_options(CLI::App& command, const std::vector<OptionSpec>& specs) {
                                const std::string& extra) {
   if (!extra.starts_with("-"))
     throw UserError(
-        fmt::format("'{}' is one word too many for {} (nothing says what it is for). See {} --help.", extra,
+        fmt::format("'{}' is one word too many for {} (nothing says what it is for; a target is named by --target). See {} --help.", extra,
                     full_name, full_name));
   const std::string flag = extra.substr(0, extra.find('='));
   std::vector<std::string> known;
@@ -200,6 +200,7 @@ void read_run(const CLI::App& command, CommandLine& line) {
                       "command.",
                       given.name("command"), meant, name));
   }
+  for (const auto& option : on_line.values.items()) line.run.said.push_back(option.key());
   on_line.set("command", name, "the command");
   given.override_with(on_line);
   apply_run_options(given, line.run);

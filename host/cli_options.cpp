@@ -46,7 +46,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        !evidence},
       {"--iterations", "N", number, how_long,
        evidence ? "Instead: iterations that are recorded, per chain (not ais, bdmc, smc)."
-                : "Iterations that are recorded, per chain.",
+                : "Iterations recorded per chain (2000 with --init of several points).",
        !evidence},
       {"--gradients", "G", number, how_long,
        evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
@@ -54,7 +54,10 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--se", "S", number, how_long,
        evidence ? "Stop when the error of log Z is below S (default 0.02), from 1e7 gradients on."
                 : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
-      {"--warmup", "N", number, starts, "Iterations that adapt the sampler and are not recorded.", true},
+      {"--warmup", "N", number, starts,
+       evidence ? "Iterations that adapt the sampler and are not recorded (pe only; default by the budget)."
+                : "Iterations that adapt the sampler and are not recorded.",
+       !evidence},
       {"--init", "START", text, starts,
        "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
       {"--init-scale", "S", number, starts,
@@ -118,9 +121,8 @@ const CommandText& program_text() {
       "Examples:\n"
       "  lockstep sample --target mixture20\n"
       "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
-      "Exit status: 0 done, 2 bad input, 3 done but a gate failed (never of study), 130 interrupted, 1 "
-      "anything "
-      "else."};
+      "Exit status: 0 done, 2 bad input, 3 done but a gate failed or the run was too short to judge (never of study),\n"
+      "130 interrupted, 1 anything else."};
   return program;
 }
 
@@ -146,12 +148,12 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep devices --measure"},
       {"sample", "", "",
        "Draw from a target with many chains and report its moments.\n"
-       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed.",
+       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed, or that the run was too short.",
        "Examples:\n"
        "  lockstep sample --target mixture20 --sampler pe --set target.scenario=b --seed 7\n"
        "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "
        "--out run1\n\n"
-       "A file for --init holds one start a row, which the chains take in turn:\n"
+       "A file for --init holds one start a row, which the chains share out:\n"
        "JSON, {\"x\": [[0, 0], [5, 5]]}, or CSV or .npy with a column for each axis (CSV with or without a "
        "header)."},
       {"evidence", "", "",
@@ -159,7 +161,8 @@ const std::vector<CommandText>& command_texts() {
        "Runs until the standard error is small or the budget of gradients is spent.",
        "Examples:\n"
        "  lockstep evidence --target mixture20 --method ais\n"
-       "  lockstep evidence --target radon --data radon.json --method bdmc --se 0.1 --out run2"},
+       "  lockstep evidence --target radon --data radon.json --method bdmc --se 0.1 --out run2\n\n"
+       "A file for --init holds one known point a row, as of lockstep sample: the scout's base covers them."},
       {"study", "FILE.toml", "The study: replicates x settings.",
        "Run every setting of a study many times and compare with the truth.\n"
        "Writes tables, pictures and a report; an interrupted study goes on with --resume.",

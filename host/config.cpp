@@ -262,6 +262,7 @@ void apply_run_options(const GivenOptions& given, RunOptions& run) {
   run.iterations = reader.integer("iterations", run.iterations, 1);
   run.gradients = reader.in_range("gradients", has_iterations ? 0 : run.gradients, 1, 1e18);
   run.se = reader.positive("se", run.se);
+  run.usual_length = run.command == "sample" && !has_iterations && !has_gradients && !has_se;
   if (run.command == "evidence" && !has_iterations && !has_gradients) {
     run.unbounded = !has_se;
     if (!has_se) run.se = 0.02;

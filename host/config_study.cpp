@@ -85,9 +85,10 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
     const auto found = of_run.values.find(key);
     return found != of_run.values.end() && found->is_string() ? found->get<std::string>() : standard;
   };
+  const bool items = text("target", "") == "decoder";  // each image gets the same runs
   if (text("command", "sample") == "evidence")
     for (const std::string& key : default_keys)
-      if (!method_takes(text("sampler", "auto"), key)) run.values.erase(key);
+      if (items ? key != "precision" : !method_takes(text("sampler", "auto"), key)) run.values.erase(key);
   run.override_with(of_run);
 
   StudySetting setting;

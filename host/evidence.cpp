@@ -163,11 +163,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
         c.method));
   if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
-  if (c.method == "bdmc" && !target->can_draw())
-    throw UserError(
-        fmt::format("method bdmc needs exact draws of the target ({} has none). Use --method auto or "
-                    "ais",
-                    run.target));
+  read_starts(run.init, d);
   RunContext context = make_context(run, *target, label);
   context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
   ModelSpec model = c.pseudo_extended.model;
@@ -207,6 +203,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   if (gradients > 1.2 * c.gradients)
     f.warnings.push_back(
         fmt::format("base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
+  if (c.runs_on() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
+    f.failed.push_back("length");
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
   if (!(f.divergences < 0.01 * std::max(1.0, f.iterations * f.chains))) f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate)) f.failed.push_back("log_z");

@@ -99,7 +99,7 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
         "beta, beta_min and beta_max");
   if (run.chains == 0) run.chains = 64;
   const double iteration = 10.0 * c.pseudo_extended.model.pseudo_samples * run.chains;
-  if (run.warmup == RunOptions().warmup)
+  if (run.warmup == RunOptions().warmup && !run.says("warmup"))
     run.warmup = std::clamp<std::int64_t>(std::int64_t(0.2 * planned / iteration), 100, 1000);
   c.chains = c.seeds = c.particles = run.chains;
   c.effective = c.pseudo_extended.effective;
@@ -130,7 +130,7 @@ void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, 
   for (const std::string& key : keys) {
     std::string flag = "--" + key;
     std::replace(flag.begin(), flag.end(), '_', '-');
-    if (given[key] != standard[key])
+    if (given[key] != standard[key] || run.says(key))
       throw UserError(fmt::format("{} has no effect on {} (the run would not be what was asked for). Leave it out",
                                   flag, what));
   }
@@ -256,9 +256,10 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
   // A particle costs some 150 gradients on its way: the scout may spend a fifth.
   const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
+  refuse_unused(run, {"warmup_draws"}, "evidence");
   if (c.method == "pe")
     return pseudo_extended_config(std::move(c), run, dim, tails, planned, scout_particles);
-  refuse_unused(run, {"warmup", "paper_settings"}, "method " + c.method);
+  refuse_unused(run, {"warmup", "paper_settings", "thin"}, "method " + c.method);
 
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.method == "ais" || c.method == "bdmc", copies = c.method == "pt" || c.method == "ti";

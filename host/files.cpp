@@ -53,9 +53,14 @@ bool strip(Json& value, const std::string& name, std::vector<std::string>* remov
     return false;
   }
   if (value.is_array()) {
-    bool keep = true;
-    for (Json& element : value) keep = (strip(element, name, removed) || element.is_object()) && keep;
-    return keep;
+    bool any = value.empty();
+    for (Json& element : value) {
+      if (strip(element, name, removed) || element.is_object())
+        any = true;
+      else
+        element = nullptr;
+    }
+    return any;
   }
   if (value.is_object()) {
     const bool was_empty = value.empty();
@@ -115,7 +120,7 @@ void ensure_writable_folder(const fs::path& folder) {
 }
 
 void remove_temporaries(const fs::path& folder) {
-  static const std::regex ours(R"(\..+\.\d+-\d+\.tmp)");  // as temporary_beside makes them
+  static const std::regex ours(R"(\..+\.\d+(-\d+)?\.tmp)");  // as temporary_beside makes them, and plot
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored))

@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kLeastIterations = 100;
-
 /// The standard deviations of the particles that a unit's learned base is made of; empty: there is no such base.
 std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit, const SamplerConfig& config) {
   if (config.instrument != SamplerConfig::Instrument::bridge || !config.base_sd.empty()) return {};

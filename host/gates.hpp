@@ -9,6 +9,11 @@
 
 namespace lockstep {
 
+/// Below these a run is too short to judge: recorded iterations of each chain; the gradients allowed to a method that is
+/// one pass from base to target.
+inline constexpr std::int64_t kLeastIterations = 100;
+inline constexpr double kLeastOfOnePass = 5e4;
+
 /// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
 /// failed.
 std::string verdict_of(const std::vector<std::string>& failed);

@@ -74,20 +74,41 @@ std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vect
   for (const Vector& point : points) {
     const Place top = climb(target, at(target, point));
     if (!usable(top)) continue;
+    const int number = int(&point - points.data());
     bool known = false;
     for (std::size_t k = 0; k < modes.size() && !known; ++k) {
       const Vector apart = top.x - modes[k].x;
       known = apart.dot(curvatures[k] * apart) < 1;
+      if (known) modes[k].points.push_back(number);
     }
     if (known) continue;
     const Matrix h = curvature(target, top);
     const Eigen::LLT<Matrix> llt(h);
     if (!h.allFinite() || llt.info() != Eigen::Success) continue;
     const double log_det = 2 * Matrix(llt.matrixL()).diagonal().array().log().sum();
-    modes.push_back({top.x, top.value + 0.5 * target.dim() * std::log(2 * kPi) - 0.5 * log_det});
+    modes.push_back({top.x, top.value + 0.5 * target.dim() * std::log(2 * kPi) - 0.5 * log_det, {number}});
     curvatures.push_back(h);
   }
   return modes;
+}
+
+std::vector<int> deal_points(const std::vector<KnownMode>& modes, int points, int superchains) {
+  std::vector<double> share(points, 0.0);  // a point that leads to no mode is tried once
+  double most = -INFINITY, total = 0;
+  for (const KnownMode& m : modes) most = std::max(most, m.log_mass);
+  for (const KnownMode& m : modes) total += std::exp(m.log_mass - most);
+  for (const KnownMode& m : modes)
+    for (int p : m.points) share[p] = std::exp(m.log_mass - most) / total / double(m.points.size());
+  std::vector<int> dealt, count(points, 0);
+  for (int s = 0; s < superchains; ++s) {
+    int next = s % points;  // a point of its own, or then the one that lacks most
+    if (s >= points)
+      for (int p = 0; p < points; ++p)
+        if (share[p] * (s + 1) - count[p] > share[next] * (s + 1) - count[next]) next = p;
+    dealt.push_back(next);
+    ++count[next];
+  }
+  return dealt;
 }
 
 std::vector<int> unvisited_modes(const std::vector<KnownMode>& modes, double log_z, const WeightedDraws& draws,

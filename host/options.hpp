@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,9 @@ struct RunOptions {
   int chains = 256;                // per replicate; 0 (evidence): by the budget
   std::int64_t warmup = 1000;      // iterations
   std::int64_t iterations = 1000;  // ignored when gradients > 0
+  bool usual_length = false;       // sample: nothing was said of how long, and the line above is a default
+  std::vector<std::string> said;   // the options of the command line, which must have an effect
+  bool says(const std::string& key) const { return std::find(said.begin(), said.end(), key) != said.end(); }
   double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
   double se = 0;                   // stop at this standard error; 0: none
   bool unbounded = false;          // evidence: nothing was said of how long, and the two above are defaults

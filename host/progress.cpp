@@ -33,7 +33,8 @@ struct Printer {
   std::string stage;
   double gradients_before = 0;  // this stage, or all that an interrupted run had already
   double rhat = NAN;
-  double told = 0;  // the share of the stage that was told last
+  double told = 0;   // the share of the stage that was told last
+  double begun = 0;  // the share at which it began here: of a run that goes on, or after a pilot, not 0
   bool bar = false;
 
   ~Printer() {
@@ -45,7 +46,7 @@ struct Printer {
       stage = now;
       stage_start = Clock::now();
       gradients_before = health ? health->gradients : 0;
-      told = 0;
+      told = begun = share;
     }
     if (seconds_since(start) < kSilence) return;
     if (terminal ? seconds_since(shown) < kBetweenBars : share - told < kBetweenLines) return;
@@ -67,7 +68,8 @@ struct Printer {
     std::string text;
     const double gradients = health ? health->gradients - gradients_before : 0;
     if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
-    if (share > 0.01 && share < 1) text += ", " + shown_time(seconds * (1 - share) / share) + " left";
+    if (share - begun > 0.01 && share < 1)
+      text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
     if (!(gradients > 0)) return text;
     text += fmt::format(", {:.0f} divergences", health->divergences);
     if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {

@@ -20,10 +20,26 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The folder's summary.json; null where there is none that can be read.
+/// Of all that a run's summary says but by how many threads and how long it took, which differs from run to run.
+std::string summary_checksum(Json summary) {
+  for (const char* key : {"checksum", "threads"}) summary.erase(key);
+  for (const char* time : {"wall_s", "sampling_s", "gradients_per_s"})
+    summary["cost"][time] = summary["cost"].value(time, Json()).is_number();
+  return checksum(summary_text(summary));
+}
+
+/// The folder's summary.json; null where there is none.
 Json kept_summary(const fs::path& folder) {
   const fs::path file = folder / "summary.json";
-  return fs::exists(file) ? Json::parse(read_text(file), nullptr, false) : Json();
+  if (!fs::exists(file)) return Json();
+  Json summary = Json::parse(read_text(file), nullptr, false);
+  if (!summary.is_object() || !summary.contains("cost") || !summary["cost"].is_object() ||
+      summary.value("checksum", "") != summary_checksum(summary))
+    throw UserError(
+        fmt::format("{} is damaged, or of an older version (its numbers cannot be trusted). Delete it, and --resume begins "
+                    "again; or give --force",
+                    file.string()));
+  return summary;
 }
 
 /// Whether all that the run was to write is there.
@@ -45,7 +61,7 @@ bool is_whole(const fs::path& folder, const Json& summary) {
 void resume_without_checkpoint(RunFiles& files, const RunOptions& run) {
   const Json summary = kept_summary(run.out);
   if (!summary.is_null()) {
-    if (!summary.is_object() || summary.value("identity", "") != checksum(files.checkpoint.identity))
+    if (summary.value("identity", "") != checksum(files.checkpoint.identity))
       refuse_other_run(run.out / "summary.json");
     if (is_whole(run.out, summary)) files.finished = summary;
   } else if (const fs::path begun = run.out / "run.toml"; fs::exists(begun)) {
@@ -88,7 +104,7 @@ FolderLock::FolderLock(const fs::path& folder) {
   const std::string owner = std::to_string(getpid());
   if (ftruncate(descriptor_, 0) != 0 || write(descriptor_, owner.data(), owner.size()) < 0) {
   }  // only a message lacks it
-  remove_temporaries(folder);
+  for (const char* part : {"", "parts", "draws", "contours"}) remove_temporaries(folder / part);
 }
 
 FolderLock::~FolderLock() {
@@ -116,6 +132,7 @@ void RunFiles::finish(Json& summary, bool interrupted, const std::vector<Other>&
   if (interrupted) summary["interrupted"] = true;
   summary["files"] = Json::array();
   for (const Other& file : others) summary["files"].push_back(file.name);
+  summary["checksum"] = summary_checksum(summary);
   std::string lost;
   const auto attempt = [&](const std::function<void()>& write) {
     try {

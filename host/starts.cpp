@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "host/data.hpp"
+#include "host/known_modes.hpp"
 
 namespace lockstep {
 namespace {
@@ -52,6 +53,9 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
   const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
             per = chains / int(units.size());
   std::vector<double> x(std::size_t(engine.rows()) * chains);
+  std::vector<int> dealt;
+  if (!known.empty())
+    dealt = deal_points(known_modes(*context.target, known), int(known.size()), superchain.back() + 1);
   double half_width = 0;
   const bool uniform = is_uniform(options.init, half_width);
   for (int c = 0; c < chains; ++c) {
@@ -67,7 +71,7 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
           x[std::size_t(s * dim + i) * chains + c] =
               half_width * (2 * draw.uniform(Purpose::start, std::uint32_t(s * dim + i)) - 1);
       } else if (!known.empty()) {
-        const auto& row = known[superchain[c % per] % known.size()];
+        const auto& row = known[dealt[superchain[c % per]]];
         for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = row[i];
       } else {
         const std::size_t p = std::size_t(u) * found.particles + pick(found.particles);

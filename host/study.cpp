@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "host/base_fit.hpp"
 #include "host/config.hpp"
 #include "host/errors.hpp"
 #include "host/evidence_config.hpp"
@@ -58,6 +59,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
       }
       RunOptions run = s.run;
       const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
+      if (c.method != "pe") check_base(*p.target, c, run);
       p.effective = c.effective;
       p.effective["laid out"] = {c.gradients, c.chains, c.particles};
     } else {
@@ -129,7 +131,7 @@ void add_rows(StudyPart& part, const std::string& label, int replicate, const Es
               const TargetInstance& target) {
   const Truth& truth = target.truth();
   auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
-    if (never_varied(estimate, se)) se = NAN;
+    if (never_varied(quantity, estimate, se, e.weight_ess)) se = NAN;
     part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
   };
   for (int i = 0; i < target.dim(); ++i)
@@ -220,7 +222,9 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     };
     const bool items = p.target->items() != nullptr;  // of them log Z alone is known, and its mean
     const auto& e = j["estimates"];
-    const auto at = [&](const char* key, int i) { return e.contains(key) ? e[key][i].get<double>() : NAN; };
+    const auto at = [&](const char* key, int i) {
+      return e.contains(key) && e[key][i].is_number() ? e[key][i].get<double>() : NAN;
+    };
     for (int i = 0; i < p.target->dim() && !items; ++i)
       add(fmt::format("mean[{}]", i), at("mean", i), at("mean_se", i), truth.mean[i]);
     for (int i = 0; i < p.target->dim() && !items; ++i)
@@ -271,6 +275,17 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   return part;
 }
 
+void refuse_other_study(const std::filesystem::path& folder, const std::vector<std::string>& labels) {
+  const auto found = labels_of_parts(folder);
+  if (found.empty()) return;
+  for (const std::string& label : found)
+    if (std::find(labels.begin(), labels.end(), label) != labels.end()) return;
+  throw UserError(
+      fmt::format("{} holds another study, with setting \"{}\" (its results would be overwritten). Give another --out, or "
+                  "--force to begin anew",
+                  folder.string(), found[0]));
+}
+
 }  // namespace
 
 bool run_study(const StudyArgs& command) {
@@ -301,7 +316,7 @@ bool run_study(const StudyArgs& command) {
   }
   check_quantities(study, prepared);
   const FolderLock lock(command.out);
-  remove_temporaries(command.out / "parts");
+  if (command.resume) refuse_other_study(command.out, labels);
   if (!command.resume && !command.force) refuse_results(command.out);
   if (!command.resume && command.only.empty()) clear_parts(command.out);
 

@@ -242,6 +242,17 @@ void clear_parts(const fs::path& folder) {
   for (const fs::path& file : part_files(folder)) fs::remove(file);
 }
 
+std::vector<std::string> labels_of_parts(const fs::path& folder) {
+  std::vector<std::string> labels;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder / "parts", ignored)) {
+    const std::string text = read_text(entry.path());
+    const auto head = nlohmann::json::parse(text.substr(0, text.find('\n')).erase(0, 2), nullptr, false);
+    if (head.is_object() && head.contains("label")) labels.push_back(head["label"]);
+  }
+  return labels;
+}
+
 StudyResults assemble_results(const fs::path& folder, const std::vector<std::string>& fingerprints) {
   StudyResults results;
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {

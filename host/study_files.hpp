@@ -53,6 +53,9 @@ void write_part(const std::filesystem::path& folder, int index, const StudyPart&
 std::optional<StudyPart> read_part(const std::filesystem::path& folder, int index,
                                    const std::string& fingerprint);
 
+/// The labels of the settings that are there, of whatever study; damaged parts apart.
+std::vector<std::string> labels_of_parts(const std::filesystem::path& folder);
+
 /// Whether DIR/parts/<number>.csv is there, for any number.
 bool has_parts(const std::filesystem::path& folder);
 

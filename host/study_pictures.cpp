@@ -11,6 +11,7 @@
 
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
+#include "host/run_draws.hpp"
 #include "host/plot_scripts.hpp"
 #include "host/run_context.hpp"
 #include "host/sample.hpp"
@@ -137,6 +138,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   f.chains = std::min(run.chains, kShownChains);
   f.draws = r.draws.draws;
   f.dim = t.target->dim();
+  f.names = own_names(*t.target);
   f.pseudo_samples = t.config->model.pseudo_samples > 1 ? t.config->model.pseudo_samples : 0;
   std::vector<float> x = of_few_chains(std::move(r.draws.x), run.chains);
   f.x = x;

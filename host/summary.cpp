@@ -58,29 +58,29 @@ Json log_z_json(const LogZ& z) {
   Json j = {{"estimate", z.estimate}, {"se", z.se}};
   j["interval95"] = z.interval(0.95);
   j["interval997"] = z.interval(0.997);
-  j["df"] = z.df;
+  j["df"] = z.df > 0 ? z.df : NAN;
   return j;
 }
 
 Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
                     std::vector<std::string>& warnings) {
   std::vector<std::string> constant;
-  const auto errors = [&](const std::string& name, const std::vector<double>& value, std::vector<double> se) {
+  const auto errors = [](const std::vector<double>& value, std::vector<double> se) {
     for (std::size_t i = 0; i < se.size(); ++i)
-      if (never_varied(value[i], se[i])) {
-        se[i] = NAN;
-        constant.push_back(fmt::format("{}[{}]", name, i));
-      }
+      if (never_varied(value[i], se[i])) se[i] = NAN;
     return se;
   };
+  const std::vector<double> mean_se = errors(m.mean, m.mean_se);
   Json e = {{"mean", m.mean},
-            {"mean_se", errors("mean", m.mean, m.mean_se)},
+            {"mean_se", mean_se},
             {"second_moment", m.second},
-            {"second_moment_se", errors("second_moment", m.second, m.second_se)}};
+            {"second_moment_se", errors(m.second, m.second_se)}};
   std::vector<double> sd;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     sd.push_back(std::sqrt(std::max(m.variance(int(i)), 0.0)));
-    const LogZ mean{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
+    const bool varied = !never_varied(m.mean[i], m.mean_se[i]);
+    if (!varied) constant.push_back(target.names()[i]);
+    const LogZ mean{m.mean[i], mean_se[i], varied ? m.mean_unscaled_se[i] : NAN, m.mean_df[i]};
     e["mean_interval95"].push_back(mean.interval(0.95));
     e["mean_interval997"].push_back(mean.interval(0.997));
   }
@@ -90,7 +90,7 @@ Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
   for (std::size_t q = 0; q < m.quantity.size(); ++q) {
     const std::string& name = target.quantities()[q];
     e["quantities"][name] = m.quantity[q];
-    if (never_varied(m.quantity[q], m.quantity_se[q]))
+    if (never_varied(name, m.quantity[q], m.quantity_se[q], m.weight_ess))
       constant.push_back(name);
     else
       e["quantities_se"][name] = m.quantity_se[q];
@@ -99,7 +99,7 @@ Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
   e["not_visited"] = constant;
   const std::size_t shown = std::min<std::size_t>(constant.size(), 5);
   warnings.push_back(fmt::format(
-      "{}{}: the same in all that was sampled, so the error is unknown (regions never visited, or never left)",
+      "{}{}: not visited, or never left: the same in all that was sampled, so the error is unknown",
       fmt::join(constant.begin(), constant.begin() + shown, ", "),
       shown < constant.size() ? fmt::format(" and {} more", constant.size() - shown) : ""));
   return e;
@@ -109,7 +109,7 @@ Json finish_summary(Json summary) {
   std::vector<std::string> removed;
   summary = strip_non_finite(std::move(summary), &removed);
   for (const auto& name : removed)
-    if (name.rfind("truth", 0) != 0 && name != "log_z.lower" && name != "log_z.upper" && name != "log_z.gap")
+    if (name == "log_z.estimate" || name == "log_z.se" || name == "estimates.mean")
       summary["warnings"].push_back(name + " is not finite and left out");
   return summary;
 }

@@ -25,7 +25,7 @@ nlohmann::ordered_json estimates_json(const WeightedMoments& moments, const Targ
 nlohmann::ordered_json log_z_json(const LogZ& log_z);
 /// [d][d] numbers as an array of rows.
 nlohmann::ordered_json matrix_json(const std::vector<double>& values, int d);
-/// Without what is not finite; a warning names what was left out, but for unknown truths.
+/// Without what is not finite; a warning says so of means, and of log Z and its error.
 nlohmann::ordered_json finish_summary(nlohmann::ordered_json summary);
 
 }  // namespace lockstep

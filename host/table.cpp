@@ -38,25 +38,29 @@ std::string rounded(double value, double scale, int digits) {
 
 struct Figures {
   std::string name;
-  bool visited = true;
+  bool visited;
   double mean, se, sd, q5, q50, q95, bulk, tail, rhat, truth;
 };
 
 std::vector<std::string> cells(const Figures& f) {
   const auto whole = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.0f}", v); };
+  const std::string truth = std::isnan(f.truth) ? "" : fmt::format("{:.6g}", f.truth);
+  if (!f.visited) {  // of a probability below one half: nobody was there
+    const bool empty = f.name.rfind("probability", 0) == 0 && f.mean < 0.5;
+    return {f.name, empty ? "not visited" : fmt::format("{:.6g} (never left)", f.mean), "", "", "", "", "", "", "", "",
+            truth};
+  }
   return {f.name,
-          f.visited      ? rounded(f.mean, f.se, 2)
-          : f.mean == 0 ? "not visited"
-                        : fmt::format("{:.6g} (never left)", f.mean),
+          rounded(f.mean, f.se, 2),
           rounded(f.sd, f.sd, 3),
           rounded(f.q5, f.sd, 3),
           rounded(f.q50, f.sd, 3),
           rounded(f.q95, f.sd, 3),
-          f.visited ? rounded(f.se, f.se, 2) : "",
+          rounded(f.se, f.se, 2),
           whole(f.bulk),
           whole(f.tail),
           std::isnan(f.rhat) ? "" : fmt::format("{:.3f}", f.rhat),
-          std::isnan(f.truth) ? "" : fmt::format("{:.6g}", f.truth)};
+          truth};
 }
 
 /// Rows of equally many cells, aligned; columns without a cell but the title are left out.
@@ -146,10 +150,12 @@ std::string estimates_table(const Json& s) {
   if (const double every = number_at(d, {"draws", "every"}); every > 1)
     text += fmt::format("quantiles, ess and r_hat are over every {} iteration of all chains\n",
                         ordinal(std::int64_t(every)));
-  else if (s["command"] == "sample" && std::isnan(every))
-    text +=
-        "no quantiles, ess and r_hat: draws of so many chains and parameters are not kept (--draws all keeps "
-        "them)\n";
+  else if (std::isnan(every))
+    text += s["command"] == "sample"
+                ? "no quantiles, ess and r_hat: draws of so many chains and parameters are not kept (--draws all keeps "
+                  "them)\n"
+                : "no quantiles, ess and r_hat: estimates are sums over weighted states (--draws --out DIR stores "
+                  "unweighted draws)\n";
   return text;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/weighted_moments.hpp"
 
+#include <algorithm>
+
 #include "host/log_sums.hpp"
 
 namespace lockstep {
@@ -44,6 +46,11 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
       }
   }
   return m;
+}
+
+bool never_varied(const std::string& name, double value, double se, double draws) {
+  const bool share = name.rfind("probability", 0) == 0;
+  return never_varied(value, se) || (share && std::min(value, 1 - value) * draws < 1);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Moments with their Monte Carlo errors, whatever they were estimated from.
+#include <string>
 #include <vector>
 
 #include "kernels/launch_spec.hpp"
@@ -25,5 +26,9 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
 /// Whether an estimate came out the same in every block, to rounding: of an indicator, a region that was never
 /// visited, or never left; of a coordinate, chains that never moved. Its error is not zero but unknown.
 inline bool never_varied(double value, double se) { return se <= 1e-12 * (value < 0 ? -value : value); }
+
+/// The same of one of a target's own quantities, after `draws` draws. A probability (its name begins so) of less
+/// than one draw, or of all but less than one, is nobody's visit: smooth indicators have tails of any size.
+bool never_varied(const std::string& name, double value, double se, double draws);
 
 }  // namespace lockstep

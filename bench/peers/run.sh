@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything in this folder beside lockstep, in turn, in some ten minutes on two processors without other work:
+# Everything in this folder beside lockstep, in turn, in a quarter of an hour on two processors without other work:
 #
 #     PYTHON=/tmp/peers/bin/python LOCKSTEP_DATA=FOLDER bash bench/peers/run.sh build/cpu-release OUT
 #

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gates of a run in words: what each asks, what came out, and what to do where it failed."""
+import math
 from dataclasses import dataclass
 
 from evidence_pictures import finite, least_trips, trips_of
@@ -76,16 +77,21 @@ def difference(run):
 
 
 def estimators(run):
-    """The pair that the gate compares."""
+    """The pair that the gate compares; of several, the one further apart."""
     if run.get("sampler", "name") == "bdmc" and finite(run.get("diagnostics", "forward_reverse_z")):
         return f"forward and back {plain(run.get('diagnostics', 'forward_reverse_z'), 2)} standard errors apart"
-    for pair in (("integrated", "stepping_stones"), ("bridge", "mbar")):
-        found = [run.get("diagnostics", key) for key in pair]
-        if all(isinstance(one, dict) and finite(one.get("estimate")) for one in found):
-            apart = abs(found[0]["estimate"] - found[1]["estimate"])
-            error = max(one.get("se") or 0 for one in found)
-            return f"{apart:.2g} nats apart" + (f", {apart / error:.1f} standard errors" if error > 0 else "")
-    return None
+    pairs = []
+    for names in (("integrated", "stepping_stones"), ("bridge", "mbar"), ("log_z", "bennett")):
+        one, other = (run.get("log_z") if key == "log_z" else run.get("diagnostics", key) for key in names)
+        if all(isinstance(z, dict) and finite(z.get("estimate")) for z in (one, other)):
+            apart, errors = abs(one["estimate"] - other["estimate"]), (one.get("se") or 0, other.get("se") or 0)
+            error = math.hypot(*errors) if names[0] == "log_z" else max(errors)  # the former share their draws
+            pairs.append((apart / error if error > 0 else 0, apart, names))
+    if not pairs:
+        return None
+    score, apart, (one, other) = max(pairs)
+    return f"{one.replace('_', ' ')} and {other.replace('_', ' ')} {apart:.2g} nats apart" + (
+        f", {score:.1f} standard errors" if score > 0 else "")
 
 
 def particles(key):
@@ -109,7 +115,15 @@ def error(run):
 
 
 LONGER = "Run longer: more --iterations, and more --warmup where it is short."
-MODES = "Separated modes need --sampler pe, or lockstep evidence."
+STARTS = "Give starts in the modes that you know (--init FILE), or a larger sampler.scout_particles."
+
+
+def modes(run):
+    """What helps where chains keep to different modes."""
+    return f"{LONGER} " + (STARTS if run.get("sampler", "name") == "pe" else
+                           "Separated modes need --sampler pe, or lockstep evidence.")
+
+
 
 # name -> (what was found or None where the gate does not apply, what is needed, what it means, what to do)
 GATES = {
@@ -120,10 +134,10 @@ GATES = {
     "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
              "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
              "(1: not at all).",
-             f"The chains sample different parts of the target, or are too short. {LONGER} {MODES}"),
+             lambda run: f"The chains sample different parts of the target, or are too short. {modes(run)}"),
     "nested_rhat": (lambda run: worst(run, "nested_rhat_max"), "at most 1.05",
                     "R-hat between groups of chains, for chains that are short one by one.",
-                    f"The groups sample different parts of the target, or are too short. {LONGER} {MODES}"),
+                    lambda run: f"The groups sample different parts of the target, or are too short. {modes(run)}"),
     "acceptance": (lambda run: worst(run, "acceptance"),
                    lambda run: "0.2 to 0.99" if judged_by_weights(run) else "at least 0.2",
                    "Share of the proposals that were accepted.",
@@ -146,8 +160,8 @@ GATES = {
               "The run had not settled. More --gradients, or a larger sampler.discard."),
     "estimators_disagree": (estimators, lambda run: f"within {5 if run.get('sampler', 'name') == 'bdmc' else 3} "
                                                     "standard errors", "Two estimates of log Z by different routes.",
-                            "Something is not visited as it should be: more --gradients, another seed, a second "
-                            "method."),
+                            f"Something is not visited as it should be. {STARTS} Seeds and methods that agree share the "
+                            "scout."),
     "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
                      "Both are off by more than their errors: anneal longer (sampler.temperatures) or more often."),
     "log_z": (lambda run: number(run.get("log_z", "estimate")) or None if run.get("command") == "evidence" else None,
@@ -189,5 +203,5 @@ def gates_of(run):
             continue
         state = (FAILED if settled else OPEN) if name in failed else PASSED
         gates.append(Gate(name, state, str(found or ""), needed if isinstance(needed, str) else needed(run), meaning,
-                          "" if state == PASSED else advice))
+                          "" if state == PASSED else advice if isinstance(advice, str) else advice(run)))
     return gates

@@ -148,7 +148,11 @@ def check_numbers():
     unsettled = run_input.Run({**SAMPLE, "verdict": "not established", "failed_gates": ["rhat"]}, None)
     assert gates.gates_of(unsettled)[0].state == "not established"
     found = {gate.name: gate.found for gate in gates.gates_of(run_input.Run(EVIDENCE, None))}
-    assert found["estimators_disagree"].startswith("0.4 nats apart, 4.0") and "rhat" not in found, found
+    assert found["estimators_disagree"].startswith("bridge and mbar 0.4 nats apart, 4.0") and "rhat" not in found, found
+    both_ways = copy.deepcopy(EVIDENCE)
+    both_ways["diagnostics"]["bennett"] = {"estimate": 1.0 + 5 * np.hypot(0.1, 0.1), "se": 0.1}
+    found = {gate.name: gate.found for gate in gates.gates_of(run_input.Run(both_ways, None))}
+    assert found["estimators_disagree"].endswith("5.0 standard errors"), found
 
 
 def check_bad_input(folder):

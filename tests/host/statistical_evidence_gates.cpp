@@ -53,6 +53,14 @@ std::string two_modes(int d, double apart, double sd_of_second) {
   return name;
 }
 
+TEST(Length, WhatIsTooShortIsNotEstablished) {
+  for (const char* method : {"st", "auto", "pt", "ct-gibbs", "smc", "ais", "bdmc"}) {
+    const auto s = run(options("mixture20", method, 3e3));
+    EXPECT_EQ(s["verdict"], "not established") << method;
+    EXPECT_THAT(s["failed_gates"].get<Names>(), Contains("length")) << method;
+  }
+}
+
 TEST(SmcGates, SeeFewAncestorsAndParticles) {
   // 1e5 gradients pay for some 40 particles a group, of which few have descendants.
   EXPECT_THAT(failed(options("mixture20", "smc", 1e5)), Contains("ancestors"));
@@ -109,6 +117,17 @@ TEST(KnownModes, AreClimbedToMergedAndWeighed) {
   EXPECT_THAT(unvisited_modes(modes, 0, draws, {1, 1, 1}), IsEmpty());
 }
 
+TEST(KnownModes, SharePointsOutAsTheirMassesAre) {
+  const std::vector<KnownMode> modes = {{{}, std::log(0.75), {0, 2}}, {{}, std::log(0.25), {1}}};
+  std::vector<int> count(4, 0);
+  const auto dealt = deal_points(modes, 4, 40);  // the last point leads nowhere: once is enough
+  for (int p : dealt) ++count[p];
+  EXPECT_EQ(count, (std::vector<int>{15, 10, 14, 1}));
+  for (int p = 0; p < 4; ++p) EXPECT_EQ(dealt[p], p);  // whatever their masses, each point is tried
+  EXPECT_EQ(deal_points(modes, 4, 2), (std::vector<int>{0, 1}));
+  EXPECT_EQ(deal_points({}, 2, 5), (std::vector<int>{0, 1, 0, 1, 0}));
+}
+
 TEST(KnownModes, AFunnelHasNone) {
   RunOptions r = options("eight_schools", "st", 1e5);
   const auto target = build_target(r);
@@ -128,6 +147,11 @@ TEST(UnusedOptions, AreRefusedByName) {
     return std::string();
   };
   EXPECT_THAT(complaint([](RunOptions& r) { r.warmup = 50; }), HasSubstr("--warmup has no effect on method st"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"warmup"}; }), HasSubstr("--warmup has no effect on method st"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"init_scale"}, r.sampler_settings["base"] = "gaussian"; }),
+              HasSubstr("--init-scale has no effect on base gaussian"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.thin = 10; }), HasSubstr("--thin has no effect on method st"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.warmup_draws = true; }), HasSubstr("--warmup-draws has no effect"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.paper_settings = true; }), HasSubstr("--paper-settings"));
   for (const char* method : {"ais", "bdmc", "smc"})
     EXPECT_THAT(complaint([](RunOptions& r) { r.chains = 64; }, method), HasSubstr("--chains goes with methods whose"));

@@ -107,21 +107,23 @@ TEST_F(Files, ReadTextRefusesMissingFilesAndFolders) {
   EXPECT_THROW(read_text(folder_), UserError);
 }
 
-TEST(StripNonFinite, RemovesMembersAndWholeVectors) {
+TEST(StripNonFinite, RemovesMembersAndLeavesPlaces) {
   const Json value = {{"b", 1.5},
                       {"a", nan},
                       {"none", nullptr},
                       {"flag", false},
                       {"inner", {{"good", {1.0, 2.0}}, {"bad", {1.0, -inf}}}},
                       {"matrix", {{1.0, 2.0}, {3.0, nan}}},
+                      {"nowhere", {{nan, nan}, {inf, nan}}},
                       {"all_gone", {{"x", inf}, {"y", nan}}},
                       {"settings", Json::object()},
                       {"items", Json::array({{{"log_z", nan}}, {{"log_z", 2.0}}})}};
   std::vector<std::string> removed;
   const Json stripped = strip_non_finite(value, &removed);
   EXPECT_EQ(stripped.dump(),
-            R"({"b":1.5,"flag":false,"inner":{"good":[1.0,2.0]},"settings":{},"items":[{},{"log_z":2.0}]})");
-  EXPECT_EQ(removed, (std::vector<std::string>{"a", "inner.bad", "matrix", "all_gone.x", "all_gone.y",
+            R"({"b":1.5,"flag":false,"inner":{"good":[1.0,2.0],"bad":[1.0,null]},"matrix":[[1.0,2.0],[3.0,null]],)"
+            R"("settings":{},"items":[{},{"log_z":2.0}]})");
+  EXPECT_EQ(removed, (std::vector<std::string>{"a", "inner.bad", "matrix", "nowhere", "all_gone.x", "all_gone.y",
                                                "items.log_z"}));
 }
 

@@ -75,6 +75,11 @@ TEST(NeverVaried, IsSeenToRounding) {
   EXPECT_FALSE(never_varied(0, 1e-30));
   EXPECT_FALSE(never_varied(1e8, 1e-3));
   EXPECT_FALSE(never_varied(1, NAN));  // one block alone: unknown for another reason
+  // A smooth indicator of a region that no draw was in has a tail, and that an error.
+  EXPECT_TRUE(never_varied("probability_mode[1]", 1e-26, 9e-27, 1e5));
+  EXPECT_TRUE(never_varied("probability_mode[0]", 1 - 1e-9, 1e-10, 1e5));
+  EXPECT_FALSE(never_varied("probability_mode[1]", 1e-3, 1e-4, 1e5));
+  EXPECT_FALSE(never_varied("tau", 1e-26, 9e-27, 1e5));
 }
 
 // Known points (--init FILE). Two modes of which the scout finds one: what a user knows must reach the base.

@@ -101,6 +101,18 @@ TEST_F(RunFolder, ResumeOfAFinishedRunShowsItAgain) {
     EXPECT_EQ(kept(), before);
     EXPECT_EQ(fs::last_write_time(folder_ / "run/summary.json"), written);
     refused({args[0], "--out", "run", "--resume", "--seed", "9"}, "other options");
+    EXPECT_EQ(run({args[0], "--out", "run", "--resume", "--no-pictures", "--quiet"}).status, first.status);
+    // Neither another number nor a part that is missing is shown as the run's answer.
+    const std::size_t mean = before.find("\"mean\": [");
+    ASSERT_NE(mean, std::string::npos);
+    std::string changed = before;
+    changed.insert(mean + 9, "9.5, ");
+    put("run/summary.json", changed);
+    refused({args[0], "--out", "run", "--resume"}, "summary.json is damaged");
+    Json part = Json::parse(before);
+    part.erase("cost");
+    put("run/summary.json", part.dump());
+    refused({args[0], "--out", "run", "--resume"}, "summary.json is damaged");
   }
 }
 
@@ -115,6 +127,7 @@ TEST_F(RunFolder, ResumeBeginsWhatWasKilledBeforeItsFirstCheckpoint) {
   ASSERT_FALSE(fs::exists(folder_ / "run/summary.json"));
   put("run/.draws.nc.123456-0.tmp", "half a file");
   put("run/.hidden", "somebody else's");
+  put("run/.corner.png.4711.tmp", "half a picture");
   refused({"sample", "--out", "run", "--resume", "--seed", "5"},
           "run/run.toml is of a run with other options");
   const ProgramResult again = run({"sample", "--out", "run", "--resume"});
@@ -122,6 +135,7 @@ TEST_F(RunFolder, ResumeBeginsWhatWasKilledBeforeItsFirstCheckpoint) {
   EXPECT_NE(again.err.find("the run begins"), std::string::npos) << again.err;
   EXPECT_EQ(kept("draws.nc"), contents(folder_ / "whole/draws.nc"));
   EXPECT_FALSE(fs::exists(folder_ / "run/.draws.nc.123456-0.tmp"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/.corner.png.4711.tmp"));
   EXPECT_TRUE(fs::exists(folder_ / "run/.hidden"));
   // Draws that did not get to the disk are made again.
   fs::remove(folder_ / "run/draws.nc");

@@ -201,6 +201,16 @@ TEST_F(StudyRuns, ResumesAfterAKill) {
   }
 }
 
+TEST_F(StudyRuns, ResumeLeavesAnotherStudyAlone) {
+  put("study.toml", study_text("150"));
+  const std::string before = results("mine");
+  put("other.toml", "replicates = 1\n[[setting]]\nlabel = \"other\"\ntarget = \"gaussian\"\nsampler = \"hmc\"\n");
+  const ProgramResult result = run({"study", "other.toml", "--out", "mine", "--resume"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("mine holds another study, with setting \""), std::string::npos) << result.err;
+  EXPECT_EQ(contents(folder_ / "mine/results.csv"), before);
+}
+
 TEST_F(StudyRuns, AChangedDefaultIsRunAgain) {
   put("study.toml", study_text("150"));
   const std::string whole = results("out");
@@ -241,6 +251,10 @@ TEST_F(StudyRuns, MistakesAreFoundBeforeAnythingRuns) {
   refused(last + "target = \"mixture20\"\nsampler = \"rwm\"\ngradients = 1e3\n", "no gradients");
   refused(last + "target = \"mixture20\"\nsampler = \"hmc\"\npublished_rmse = { \"mean[0]\" = [1, 2] }\n",
           "an RMSE is one number");
+  // What a method of evidence cannot do is known before the settings above it run.
+  const std::string evidence = last + "command = \"evidence\"\ntarget = \"mixture20\"\nmethod = \"st\"\n";
+  refused(evidence + "init = \"uniform:3\"\n", "setting \"last\": --init uniform:3 has no effect");
+  refused(evidence + "sampler_settings = { base = \"mean-field\" }\n", "setting \"last\": sampler.base is mean-field");
   refused(study_text("150", "[plot]\nreplicates = 3\n"), "stands below [plot]");
   refused(study_text("150", "[plot]\npanel = [\"rmse\"]\n"), "Did you mean panels?");
   refused(study_text("150", "[plot]\npanels = [3]\n"), "panels");
