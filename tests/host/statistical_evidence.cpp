@@ -210,7 +210,7 @@ TEST(EvidencePrecision, LargeLogZIsNotRounded) {
 TEST(EvidenceGates, BadRunsFailThem) {
   const auto failed = [](const Case& c) {
     const auto s = run(c, 1);
-    EXPECT_EQ(s["verdict"], "fail");
+    EXPECT_NE(s["verdict"], "pass");
     return s["failed_gates"].dump();
   };
   const auto ais = failed({"", "boltzmann", "ais", 3e5, {{"units", 24}}, {{"temperatures", 2}}});
@@ -240,8 +240,8 @@ TEST(EvidenceGates, BadRunsFailThem) {
 
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {
   const auto s = run({"", "boltzmann", "auto", 3e5, {{"units", 24}}, {}, 2048}, 1);
-  EXPECT_EQ(s["verdict"], "fail");
-  EXPECT_EQ(s["failed_gates"][0], "round_trips") << s["failed_gates"];
+  EXPECT_EQ(s["verdict"], "not established");
+  EXPECT_EQ(s["failed_gates"], nlohmann::json::array({"length", "round_trips"}));
   EXPECT_FALSE(s["warnings"].empty());
 }
 
