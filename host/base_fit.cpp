@@ -158,8 +158,8 @@ std::string base_name(const TargetInstance& target, const EvidenceConfig& c) {
 void check_base(const TargetInstance& target, const EvidenceConfig& c, const RunOptions& run) {
   const std::string base = base_name(target, c);
   if (c.method == "bdmc" && !target.can_draw())
-    throw UserError(fmt::format("method bdmc needs exact draws of the target ({} has none). Use --method auto or ais",
-                                run.target));
+    throw UserError(fmt::format(
+        "method bdmc needs exact draws of the target ({} has none). Use --method auto or ais", run.target));
   if (base == "mean-field" && !target.has_base_guess())
     throw UserError("sampler.base is mean-field (this target proposes none). Use auto, scout or mixture");
   const RunOptions standard;
@@ -168,7 +168,8 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
     throw UserError(fmt::format(
         "--init {} has no effect on base {} (method {} begins there). Give --set sampler.base={}, or leave it out",
         run.init, base, c.method, word ? "warmup" : "scout"));
-  if ((run.init_scale != standard.init_scale || run.says("init_scale")) && (base == "mean-field" || base == "gaussian"))
+  if ((run.init_scale != standard.init_scale || run.says("init_scale")) &&
+      (base == "mean-field" || base == "gaussian"))
     throw UserError(fmt::format(
         "--init-scale has no effect on base {} (method {} begins there). Give --set sampler.base=scout, or "
         "leave it out",

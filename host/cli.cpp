@@ -66,8 +66,9 @@ void add_options(CLI::App& command, const std::vector<OptionSpec>& specs) {
                                const std::string& extra) {
   if (!extra.starts_with("-"))
     throw UserError(
-        fmt::format("'{}' is one word too many for {} (nothing says what it is for; a target is named by --target). See {} --help.", extra,
-                    full_name, full_name));
+        fmt::format("'{}' is one word too many for {} (nothing says what it is for; a target is named by "
+                    "--target). See {} --help.",
+                    extra, full_name, full_name));
   const std::string flag = extra.substr(0, extra.find('='));
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())

@@ -121,7 +121,8 @@ const CommandText& program_text() {
       "Examples:\n"
       "  lockstep sample --target mixture20\n"
       "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
-      "Exit status: 0 done, 2 bad input, 3 done but a gate failed or the run was too short to judge (never of study),\n"
+      "Exit status: 0 done, 2 bad input, 3 done but a gate failed or the run was too short to judge (never "
+      "of study),\n"
       "130 interrupted, 1 anything else."};
   return program;
 }
@@ -148,7 +149,8 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep devices --measure"},
       {"sample", "", "",
        "Draw from a target with many chains and report its moments.\n"
-       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed, or that the run was too short.",
+       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed, or that the run was too "
+       "short.",
        "Examples:\n"
        "  lockstep sample --target mixture20 --sampler pe --set target.scenario=b --seed 7\n"
        "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "

@@ -164,8 +164,10 @@ void print_cost(const nlohmann::ordered_json& s) {
   for (const auto& gate : s["failed_gates"]) fmt::print(" ({})", gate.get<std::string>());
   fmt::print("\n");
   if (!s["failed_gates"].empty())
-    fmt::print("what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in the "
-               "README\n");
+    fmt::print(
+        "what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in "
+        "the "
+        "README\n");
   for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
 }
 

@@ -247,10 +247,10 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
                     "--gradients or --se",
                     c.method));
   if (run.chains > 0 && !c.runs_on())
-    throw UserError(
-        fmt::format("--chains goes with methods whose chains run on and on ({} has as many as --gradients allow). "
-                    "Leave it out",
-                    c.method));
+    throw UserError(fmt::format(
+        "--chains goes with methods whose chains run on and on ({} has as many as --gradients allow). "
+        "Leave it out",
+        c.method));
   if (c.method == "bound")
     throw UserError("method bound is for targets with many items (images). Use --method auto or ais");
   const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;

@@ -49,10 +49,10 @@ void write_atomically(const std::filesystem::path& target, std::string_view text
 std::string read_text(const std::filesystem::path& file);
 
 /// `value` without what JSON cannot say: members that are null, NaN or infinite are left out (absent means
-/// "not applicable"); an element of a vector or matrix is null, because dropping it would shift the others, and a
-/// vector of such elements alone is left out. An object that loses its last member this way goes too, except inside an array,
-/// where its place counts. The names of members lost to NaN or infinity, such as `estimates.mean`, are
-/// appended to `removed` when given, for the warnings of the run.
+/// "not applicable"); an element of a vector or matrix is null, because dropping it would shift the others,
+/// and a vector of such elements alone is left out. An object that loses its last member this way goes too,
+/// except inside an array, where its place counts. The names of members lost to NaN or infinity, such as
+/// `estimates.mean`, are appended to `removed` when given, for the warnings of the run.
 nlohmann::ordered_json strip_non_finite(nlohmann::ordered_json value,
                                         std::vector<std::string>* removed = nullptr);
 

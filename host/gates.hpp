@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// Below these a run is too short to judge: recorded iterations of each chain; the gradients allowed to a method that is
-/// one pass from base to target.
+/// Below these a run is too short to judge: recorded iterations of each chain; the gradients allowed to a
+/// method that is one pass from base to target.
 inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastOfOnePass = 5e4;
 
@@ -21,9 +21,10 @@ std::string verdict_of(const std::vector<std::string>& failed);
 /// Gates of `sample` for one unit of a run, by name; empty: all pass.
 ///
 /// starts: chains began at each of the points that the user gave. length: at least 100 recorded iterations.
-/// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the transitions. weight_ess: at least 10 per reported mean. base, of a
-/// learned one: the target is at most kNarrow times as wide. log_z, where the sampler gives it: finite.
-/// scout: log Z does not contradict the particles'.
+/// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
+/// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
+/// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
+/// particles'.
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 

@@ -180,7 +180,13 @@ Json report_items(const RunOptions& run, const RunFiles& files, const RunContext
   put(log_z, "mc_se", of_runs(t.se));
   put(log_z, "lower_mc_se", of_runs(t.lower_se));
   put(log_z, "upper_mc_se", of_runs(t.upper_se));
-  if (t.done() > 1) log_z["interval"] = interval_over_items(t.log_z);
+  if (t.done() > 1) {
+    log_z["interval"] = interval_over_items(t.log_z);
+    const LogZ mean{z.estimate, z.se, z.se, double(t.done() - 1)};  // of independent images
+    log_z["interval95"] = mean.interval(0.95);
+    log_z["interval997"] = mean.interval(0.997);
+    log_z["df"] = mean.df;
+  }
   put(log_z, "lower", lower.estimate);
   put(log_z, "lower_se", lower.se);
   put(log_z, "upper", upper.estimate);

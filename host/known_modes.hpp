@@ -23,8 +23,8 @@ struct KnownMode {
 /// Up to 500 + 2 d gradients a point, on the host in double.
 std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vector<Eigen::VectorXd>& points);
 
-/// The point at which each superchain starts: each point once, then so that at any number of superchains the modes'
-/// shares of them are near their shares of the mass.
+/// The point at which each superchain starts: each point once, then so that at any number of superchains the
+/// modes' shares of them are near their shares of the mass.
 std::vector<int> deal_points(const std::vector<KnownMode>& modes, int points, int superchains);
 
 /// Numbers of the modes that hold more than 1 % of exp(log_z) and that no draw of any weight came near: a draw

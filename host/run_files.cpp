@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Of all that a run's summary says but by how many threads and how long it took, which differs from run to run.
+/// Of all that a run's summary says but by how many threads and how long it took, which differs from run to
+/// run.
 std::string summary_checksum(Json summary) {
   for (const char* key : {"checksum", "threads"}) summary.erase(key);
   for (const char* time : {"wall_s", "sampling_s", "gradients_per_s"})
@@ -36,7 +37,8 @@ Json kept_summary(const fs::path& folder) {
   if (!summary.is_object() || !summary.contains("cost") || !summary["cost"].is_object() ||
       summary.value("checksum", "") != summary_checksum(summary))
     throw UserError(
-        fmt::format("{} is damaged, or of an older version (its numbers cannot be trusted). Delete it, and --resume begins "
+        fmt::format("{} is damaged, or of an older version (its numbers cannot be trusted). Delete it, and "
+                    "--resume begins "
                     "again; or give --force",
                     file.string()));
   return summary;

@@ -49,7 +49,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
     add("--se {} was not reached: the largest standard error is {:.2g} standard deviations", run.se, worst);
   const auto compare = [&](const std::string& name, double value, double se, double known) {
     if (!never_varied(value, se) && std::abs(value - known) > 5 * se)
-      add("{} is {:.1f} standard errors from the truth: a mode may be missed (give starts in the modes you know, --init "
+      add("{} is {:.1f} standard errors from the truth: a mode may be missed (give starts in the modes you "
+          "know, --init "
           "FILE, or a larger sampler.scout_particles) or chains are too short",
           name, std::abs(value - known) / se);
   };
@@ -63,8 +64,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   return all;
 }
 
-/// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the weighted
-/// means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
+/// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the
+/// weighted means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
 double largest_rhat(double of_means, const DrawFigures& f) {
   for (const DrawDiagnostics& figures : f.of)
     if (figures.rhat > of_means) of_means = figures.rhat;  // a NaN stays

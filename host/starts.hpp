@@ -14,11 +14,11 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
 /// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the known points that
 /// read_starts gave. Chains of one superchain start at one point (their momenta differ), and superchains take
-/// the known points in proportion to the mass of the modes that these lead to (deal_points), so that chains which
-/// seldom change modes are off by little: all pseudo-samples of a chain at one point. Where no chain can go from one
-/// known mode to another, chains then disagree, and R-hat says so. (Were pseudo-samples of one chain dealt
-/// out over the modes, one that stands outside the base would hold all the weight for ever, in all chains
-/// alike: docs/decisions/0009-known-starts.md.)
+/// the known points in proportion to the mass of the modes that these lead to (deal_points), so that chains
+/// which seldom change modes are off by little: all pseudo-samples of a chain at one point. Where no chain
+/// can go from one known mode to another, chains then disagree, and R-hat says so. (Were pseudo-samples of
+/// one chain dealt out over the modes, one that stands outside the base would hold all the weight for ever,
+/// in all chains alike: docs/decisions/0009-known-starts.md.)
 std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
                            const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
                            const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,

@@ -11,9 +11,9 @@
 
 #include "host/draws_file.hpp"
 #include "host/files.hpp"
-#include "host/run_draws.hpp"
 #include "host/plot_scripts.hpp"
 #include "host/run_context.hpp"
+#include "host/run_draws.hpp"
 #include "host/sample.hpp"
 
 namespace lockstep {

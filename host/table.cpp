@@ -47,7 +47,11 @@ std::vector<std::string> cells(const Figures& f) {
   const std::string truth = std::isnan(f.truth) ? "" : fmt::format("{:.6g}", f.truth);
   if (!f.visited) {  // of a probability below one half: nobody was there
     const bool empty = f.name.rfind("probability", 0) == 0 && f.mean < 0.5;
-    return {f.name, empty ? "not visited" : fmt::format("{:.6g} (never left)", f.mean), "", "", "", "", "", "", "", "",
+    return {f.name, empty ? "not visited" : fmt::format("{:.6g} (never left)", f.mean),
+            "",     "",
+            "",     "",
+            "",     "",
+            "",     "",
             truth};
   }
   return {f.name,
@@ -151,11 +155,12 @@ std::string estimates_table(const Json& s) {
     text += fmt::format("quantiles, ess and r_hat are over every {} iteration of all chains\n",
                         ordinal(std::int64_t(every)));
   else if (std::isnan(every))
-    text += s["command"] == "sample"
-                ? "no quantiles, ess and r_hat: draws of so many chains and parameters are not kept (--draws all keeps "
-                  "them)\n"
-                : "no quantiles, ess and r_hat: estimates are sums over weighted states (--draws --out DIR stores "
-                  "unweighted draws)\n";
+    text += s["command"] == "sample" ? "no quantiles, ess and r_hat: draws of so many chains and parameters "
+                                       "are not kept (--draws all keeps "
+                                       "them)\n"
+                                     : "no quantiles, ess and r_hat: estimates are sums over weighted states "
+                                       "(--draws --out DIR stores "
+                                       "unweighted draws)\n";
   return text;
 }
 

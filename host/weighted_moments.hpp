@@ -27,8 +27,9 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
 /// visited, or never left; of a coordinate, chains that never moved. Its error is not zero but unknown.
 inline bool never_varied(double value, double se) { return se <= 1e-12 * (value < 0 ? -value : value); }
 
-/// The same of one of a target's own quantities, after `draws` draws. A probability (its name begins so) of less
-/// than one draw, or of all but less than one, is nobody's visit: smooth indicators have tails of any size.
+/// The same of one of a target's own quantities, after `draws` draws. A probability (its name begins so) of
+/// less than one draw, or of all but less than one, is nobody's visit: smooth indicators have tails of any
+/// size.
 bool never_varied(const std::string& name, double value, double se, double draws);
 
 }  // namespace lockstep

@@ -147,14 +147,18 @@ TEST(UnusedOptions, AreRefusedByName) {
     return std::string();
   };
   EXPECT_THAT(complaint([](RunOptions& r) { r.warmup = 50; }), HasSubstr("--warmup has no effect on method st"));
-  EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"warmup"}; }), HasSubstr("--warmup has no effect on method st"));
-  EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"init_scale"}, r.sampler_settings["base"] = "gaussian"; }),
-              HasSubstr("--init-scale has no effect on base gaussian"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"warmup"}; }),
+              HasSubstr("--warmup has no effect on method st"));
+  EXPECT_THAT(
+      complaint([](RunOptions& r) { r.said = {"init_scale"}, r.sampler_settings["base"] = "gaussian"; }),
+      HasSubstr("--init-scale has no effect on base gaussian"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.thin = 10; }), HasSubstr("--thin has no effect on method st"));
-  EXPECT_THAT(complaint([](RunOptions& r) { r.warmup_draws = true; }), HasSubstr("--warmup-draws has no effect"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.warmup_draws = true; }),
+              HasSubstr("--warmup-draws has no effect"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.paper_settings = true; }), HasSubstr("--paper-settings"));
   for (const char* method : {"ais", "bdmc", "smc"})
-    EXPECT_THAT(complaint([](RunOptions& r) { r.chains = 64; }, method), HasSubstr("--chains goes with methods whose"));
+    EXPECT_THAT(complaint([](RunOptions& r) { r.chains = 64; }, method),
+                HasSubstr("--chains goes with methods whose"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.init = "uniform:3"; }), HasSubstr("sampler.base=warmup"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.init_scale = 3, r.sampler_settings["base"] = "gaussian"; }),
               HasSubstr("--init-scale has no effect on base gaussian"));

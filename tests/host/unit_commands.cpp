@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "host/log_sums.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep {
@@ -54,6 +55,27 @@ std::set<std::string> keys(const Json& object) {
   std::set<std::string> names;
   for (const auto& item : object.items()) names.insert(item.key());
   return names;
+}
+
+/// Of log Z and of every mean: about the estimate, as wide as Student's distribution with df degrees of
+/// freedom asks.
+TEST_F(Commands, IntervalsAreStudents) {
+  const ProgramResult evidence = run({"evidence", "--target", "mixture20", "--method", "st", "--gradients",
+                                      "1e6", "--json", "--quiet", "--threads", "1"});
+  for (const Json& s : {sampled({"--chains", "64", "--iterations", "200"}), Json::parse(evidence.out)}) {
+    const auto check = [](double estimate, const Json& inner, const Json& outer, double df, double se) {
+      const double half = inner[1].get<double>() - estimate, wide = outer[1].get<double>() - estimate;
+      EXPECT_NEAR(estimate - inner[0].get<double>(), half, 1e-9 * (1 + std::abs(estimate)));
+      EXPECT_NEAR(wide / half, student_quantile(df, 0.997) / student_quantile(df, 0.95), 1e-6);
+      EXPECT_GT(half, se);
+      EXPECT_LT(half, 3 * se);
+    };
+    const Json &z = s["log_z"], &e = s["estimates"];
+    check(z["estimate"], z["interval95"], z["interval997"], z["df"], z["se"]);
+    for (int i : {0, 1})
+      check(e["mean"][i], e["mean_interval95"][i], e["mean_interval997"][i], e["mean_df"][i],
+            e["mean_se"][i]);
+  }
 }
 
 TEST_F(Commands, ListsTargetsAndEachInFull) {

@@ -120,11 +120,12 @@ TEST(StripNonFinite, RemovesMembersAndLeavesPlaces) {
                       {"items", Json::array({{{"log_z", nan}}, {{"log_z", 2.0}}})}};
   std::vector<std::string> removed;
   const Json stripped = strip_non_finite(value, &removed);
-  EXPECT_EQ(stripped.dump(),
-            R"({"b":1.5,"flag":false,"inner":{"good":[1.0,2.0],"bad":[1.0,null]},"matrix":[[1.0,2.0],[3.0,null]],)"
-            R"("settings":{},"items":[{},{"log_z":2.0}]})");
-  EXPECT_EQ(removed, (std::vector<std::string>{"a", "inner.bad", "matrix", "nowhere", "all_gone.x", "all_gone.y",
-                                               "items.log_z"}));
+  EXPECT_EQ(
+      stripped.dump(),
+      R"({"b":1.5,"flag":false,"inner":{"good":[1.0,2.0],"bad":[1.0,null]},"matrix":[[1.0,2.0],[3.0,null]],)"
+      R"("settings":{},"items":[{},{"log_z":2.0}]})");
+  EXPECT_EQ(removed, (std::vector<std::string>{"a", "inner.bad", "matrix", "nowhere", "all_gone.x",
+                                               "all_gone.y", "items.log_z"}));
 }
 
 TEST(SummaryText, KeepsOrderAndPrintsVectorsOnOneLine) {

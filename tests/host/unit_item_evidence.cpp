@@ -65,6 +65,9 @@ TEST_F(ItemRun, FilesSayWhatWasFound) {
   EXPECT_EQ(j["sampler"]["name"], "bdmc");  // exact draws are at hand
   ASSERT_EQ(j["items"].size(), 7u);
   EXPECT_NEAR(j["log_z"]["gap"], j["log_z"]["upper"].get<double>() - j["log_z"]["lower"].get<double>(), 1e-9);
+  EXPECT_EQ(j["log_z"]["df"], 6);
+  EXPECT_NEAR(j["log_z"]["interval95"][1].get<double>() - j["log_z"]["estimate"].get<double>(),
+              2.4469 * j["log_z"]["se"].get<double>(), 1e-3);  // Student's with six degrees of freedom
   EXPECT_EQ(load_npy(folder_ / "out/images.npy").shape, (std::vector<std::size_t>{7, 1, 11}));
   const auto real = run(command({"--set", "target.images=simulate:1", "--set", "target.likelihood=gaussian",
                                  "--set", "sampler.temperatures=20", "--out", "real"}));

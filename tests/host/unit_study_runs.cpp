@@ -204,7 +204,8 @@ TEST_F(StudyRuns, ResumesAfterAKill) {
 TEST_F(StudyRuns, ResumeLeavesAnotherStudyAlone) {
   put("study.toml", study_text("150"));
   const std::string before = results("mine");
-  put("other.toml", "replicates = 1\n[[setting]]\nlabel = \"other\"\ntarget = \"gaussian\"\nsampler = \"hmc\"\n");
+  put("other.toml",
+      "replicates = 1\n[[setting]]\nlabel = \"other\"\ntarget = \"gaussian\"\nsampler = \"hmc\"\n");
   const ProgramResult result = run({"study", "other.toml", "--out", "mine", "--resume"});
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.err.find("mine holds another study, with setting \""), std::string::npos) << result.err;
@@ -254,7 +255,8 @@ TEST_F(StudyRuns, MistakesAreFoundBeforeAnythingRuns) {
   // What a method of evidence cannot do is known before the settings above it run.
   const std::string evidence = last + "command = \"evidence\"\ntarget = \"mixture20\"\nmethod = \"st\"\n";
   refused(evidence + "init = \"uniform:3\"\n", "setting \"last\": --init uniform:3 has no effect");
-  refused(evidence + "sampler_settings = { base = \"mean-field\" }\n", "setting \"last\": sampler.base is mean-field");
+  refused(evidence + "sampler_settings = { base = \"mean-field\" }\n",
+          "setting \"last\": sampler.base is mean-field");
   refused(study_text("150", "[plot]\nreplicates = 3\n"), "stands below [plot]");
   refused(study_text("150", "[plot]\npanel = [\"rmse\"]\n"), "Did you mean panels?");
   refused(study_text("150", "[plot]\npanels = [3]\n"), "panels");
