@@ -54,8 +54,11 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
             per = chains / int(units.size());
   std::vector<double> x(std::size_t(engine.rows()) * chains);
   std::vector<int> dealt;
-  if (!known.empty())
-    dealt = deal_points(known_modes(*context.target, known), int(known.size()), superchain.back() + 1);
+  if (!known.empty()) {
+    constexpr std::size_t most = 256;  // climbs of some 500 gradients; points beyond start one superchain each
+    const std::vector<Eigen::VectorXd> climbed(known.begin(), known.begin() + std::min(known.size(), most));
+    dealt = deal_points(known_modes(*context.target, climbed), int(known.size()), superchain.back() + 1);
+  }
   double half_width = 0;
   const bool uniform = is_uniform(options.init, half_width);
   for (int c = 0; c < chains; ++c) {
