@@ -222,6 +222,9 @@ TEST(KnownStarts, ChainsThatSeldomChangeModesFailEvenInRanks) {
     EXPECT_EQ(s["failed_gates"], nlohmann::json::array({"rhat"})) << weights;
     EXPECT_GT(s["diagnostics"]["rhat_max"], 1.05);
   }
+  // Nor do short ones whose groups agree.
+  const auto s = from_both("0.98, 0.02", "0.03, 0.03", {.iterations = 200, .chains = 128, .warmup = 100});
+  EXPECT_EQ(s["failed_gates"], nlohmann::json::array({"rhat"}));
 }
 
 TEST(Precision, AllThreeAgree) {
