@@ -166,8 +166,7 @@ void print_cost(const nlohmann::ordered_json& s) {
   if (!s["failed_gates"].empty())
     fmt::print(
         "what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in "
-        "the "
-        "README\n");
+        "the README\n");
   for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
 }
 

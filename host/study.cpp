@@ -282,8 +282,7 @@ void refuse_other_study(const std::filesystem::path& folder, const std::vector<s
     if (std::find(labels.begin(), labels.end(), label) != labels.end()) return;
   throw UserError(
       fmt::format("{} holds another study, with setting \"{}\" (its results would be overwritten). Give "
-                  "another --out, or "
-                  "--force to begin anew",
+                  "another --out, or --force to begin anew",
                   folder.string(), found[0]));
 }
 

@@ -244,9 +244,8 @@ void clear_parts(const fs::path& folder) {
 
 std::vector<std::string> labels_of_parts(const fs::path& folder) {
   std::vector<std::string> labels;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder / "parts", ignored)) {
-    const std::string text = read_text(entry.path());
+  for (const fs::path& file : part_files(folder)) {
+    const std::string text = read_text(file);
     const auto head = nlohmann::json::parse(text.substr(0, text.find('\n')).erase(0, 2), nullptr, false);
     if (head.is_object() && head.contains("label")) labels.push_back(head["label"]);
   }
