@@ -205,6 +205,9 @@ void adapt(const RunContext& context, const SamplerConfig& config, const ChainRu
   // The metric is learned from warm-up where no scout has seen the whole target.
   const bool learn_metric =
       config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
+  const Tally tally(context, [&] {
+    return RunHealth::Counts{std::accumulate(f.warmup_gradients.begin(), f.warmup_gradients.end(), 0.0), NAN};
+  });
   std::int64_t next_metric = std::min<std::int64_t>(iterations / 4, 75);
   for (std::int64_t t = 0; t < iterations; ++t) {
     set_per_unit(*engine, ParameterLayout::step_size, f.step_size);

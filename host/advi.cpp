@@ -88,6 +88,7 @@ class Ascent {
   }
 
   void climb() {
+    const Tally tally(context_, [&] { return RunHealth::Counts{gradients_, NAN}; });
     for (int window = 0; window < kMostWindows; ++window) {
       std::vector<std::uint32_t> open;
       for (std::size_t r = 0; r < restarts_.size(); ++r)

@@ -91,6 +91,7 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
   const int n = options.runs, inner = int(options.ladder.size()) - 2;
   // Units 0 and 1: forward and reverse runs draw from streams of their own.
   auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
+  const Tally tally(context, [&] { return counts_of(*engine); });
   AnnealedChains chains = anneal_chains(
       *engine, context.key, options.ladder, options.step_size, options.reverse, options.num_leapfrog,
       options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n), 64,

@@ -162,6 +162,14 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
         "method bdmc needs exact draws of the target ({} has none). Use --method auto or ais", run.target));
   if (base == "mean-field" && !target.has_base_guess())
     throw UserError("sampler.base is mean-field (this target proposes none). Use auto, scout or mixture");
+  const auto of_base = [&](const char* key, bool used) {
+    if (!used && run.sampler_settings.contains(key))
+      throw UserError(fmt::format(
+          "setting {} has no effect on base {} (method {} begins there). Leave it out", key, base, c.method));
+  };
+  of_base("base_starts", base != "gaussian" && base != "scout");
+  of_base("scout_particles", base == "scout" || (base == "warmup" && run.init == "scout"));
+  of_base("base_inflation", (base != "gaussian" && base != "mean-field") || c.bootstrap > 0);
   const RunOptions standard;
   const bool word = run.init.rfind("uniform:", 0) == 0;
   if (run.init != standard.init && base != "warmup" && (base != "scout" || word))

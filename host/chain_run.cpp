@@ -56,7 +56,6 @@ bool reached(const UnitMoments& moments, double se) {
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult result;
-  result.known_starts = int(read_starts(options.init, context.target->dim()).size());
   CheckpointPlan plan = options.checkpoint;
   std::vector<double> positions, state;
   std::vector<int> superchain;
@@ -105,7 +104,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   const std::int64_t end = *std::max_element(last.begin(), last.end());
 
   const int quantities = int(context.target->quantities().size());
-  Recording recording(config, options, {context.target->dim(), quantities, options.covariance}, last);
+  Recording recording(config, options, {context.target->dim(), quantities, options.covariance}, last,
+                      int(read_starts(options.init, context.target->dim()).size()));
   recording.prepare(spec);
   auto engine = context.target->engine(spec);
   set_frozen(*engine, config, result.frozen);
@@ -121,7 +121,12 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   if (saved) (*saved)("recording", recording);
   saved.reset();
   std::int64_t since = t;  // where the engine's running sums begin
-  context.health->rhat = [&recording] { return worst_rhat(recording.marginal_so_far()); };
+  const Tally tally(
+      context,
+      [&] {
+        return RunHealth::Counts{recording.stat(stat_gradients), recording.stat(stat_divergences)};
+      },
+      [&] { return worst_rhat(recording.marginal_so_far()); });
   while (t < end) {
     // Up to the next chunk boundary, the next unit's end, or where no more draws can be stored.
     const std::int64_t length = launch_length(t);
@@ -142,8 +147,6 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     recording.add_draws(*engine);
     if (whole) recording.add_evidence(*engine, next - length, next);
     t = next;
-    context.health->gradients = recording.stat(stat_gradients);
-    context.health->divergences = recording.stat(stat_divergences);
     context.progress("sampling", double(t) / end);
     if (!boundary) continue;
     if (t % (4 * kChunk) == 0) {
@@ -162,7 +165,6 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     if (result.interrupted) break;
   }
   result.sampling_seconds = seconds_before + seconds_since(clock);
-  context.health->rhat = {};
   recording.finish(result, superchain);
   return result;
 }

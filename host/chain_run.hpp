@@ -50,6 +50,7 @@ struct UnitMoments {
   std::vector<double> sums;
   std::vector<double> stats;    // [StatRow], summed over chains
   std::vector<int> superchain;  // of each chain: chains with one starting point
+  int known_starts = 0;         // points that the user gave for chains to start at
   const double* batch(int chain, int b) const {
     return sums.data() + (std::size_t(chain) * batches + b) * layout.rows();
   }
@@ -118,7 +119,6 @@ struct ChainRunResult {
   std::vector<double> warmup_step_size;  // [draw]
   double warmup_seconds = 0, sampling_seconds = 0;
   bool interrupted = false;
-  int known_starts = 0;  // points that the user gave for chains to start at
 };
 
 /// Scout, warm-up, record: every unit on its own (unless pooled), all in lock step. A run that was

@@ -102,9 +102,15 @@ double split_rhat_of(const UnitMoments& m, int i) {
   return split_rhat_from_batches(mean, variance, m.chains, batches, m.batch_length);
 }
 
-/// Short chains against those that started elsewhere; a single one against itself.
-bool nests(const UnitMoments& m) { return m.iterations < 500 && m.chains > 1; }
-double rhat_of(const UnitMoments& m, int i) { return nests(m) ? nested_rhat_of(m, i) : split_rhat_of(m, i); }
+/// Short chains against those that started elsewhere; a single one against itself. Groups of short chains
+/// that agree have forgotten where they began, but where the user began them in several modes, each chain is
+/// to have been in all of them.
+bool is_short(const UnitMoments& m) { return m.iterations < 500 && m.chains > 1; }
+bool nests(const UnitMoments& m) { return is_short(m) && m.known_starts < 2; }
+double rhat_of(const UnitMoments& m, int i) {
+  if (!is_short(m)) return split_rhat_of(m, i);
+  return nests(m) ? nested_rhat_of(m, i) : std::fmax(nested_rhat_of(m, i), split_rhat_of(m, i));
+}
 
 }  // namespace
 

@@ -206,7 +206,9 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   if (c.runs_on() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
     f.failed.push_back("length");
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
-  if (!(f.divergences < 0.01 * std::max(1.0, f.iterations * f.chains))) f.failed.push_back("divergences");
+  // Those of sequential Monte Carlo are of moves whose step sizes still adapt.
+  if (c.method != "smc" && !(f.divergences < 0.01 * std::max(1.0, f.iterations * f.chains)))
+    f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate)) f.failed.push_back("log_z");
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());

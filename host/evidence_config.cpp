@@ -289,6 +289,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
+  if (c.method == "smc") s.no_effect({"pilot_share"}, "the pilot is the whole run");
   if (anneals || copies || c.method == "st") read_schedule(c, s, run);
   if (anneals) c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
   if (copies || (c.method == "st" && c.schedule != "pilot"))

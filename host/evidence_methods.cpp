@@ -240,6 +240,7 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
   const auto weight = pooled_weights(pilot);
   f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
   f.acceptance = pilot.acceptance;
+  f.divergences = pilot.divergences;
   f.chains = int(weight.size());
   f.draws.dim = target.dim();
   std::vector<double> log_weight;

@@ -31,7 +31,7 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     if (!passes) failed.push_back(name);
   };
   const auto& superchain = run.units[unit].superchain;
-  gate("starts", superchain.empty() || run.known_starts <= superchain.back() + 1);
+  gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
   gate("length", run.units[unit].iterations >= kLeastIterations);
   gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
   gate("acceptance", e.acceptance >= 0.2 && e.acceptance <= 0.99);

@@ -69,6 +69,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
     c.num_leapfrog = int(s.integer("num_leapfrog", 10, 1, 1000));
     if (s.has("step_size")) c.step_size = s.positive("step_size", 0.3);
     c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
+    if (c.step_size > 0) s.no_effect({"target_acceptance"}, "step_size is given");
   }
   if (anneals(c.method)) {
     const auto given = run.sampler_settings.find("schedule");

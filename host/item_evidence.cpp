@@ -57,6 +57,7 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
     gradients += r.gradients;
     divergences += r.divergences;
   };
+  const Tally tally(context, [&] { return RunHealth::Counts{gradients, divergences}; });
   const bool prior = c.base == "prior";
   const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws, prior});
   count(bounds);
@@ -112,11 +113,15 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
       upper = {-r.log_mean.estimate, r.log_mean.se};
       reverse_ess = r.ess;
       const LogZ bennett = bennett_acceptance_ratio(up, down);
-      if (std::isfinite(bennett.estimate))
-        z = {bennett.estimate, std::max(bennett.se, bennett_bootstrap_se(up, down, 50))};
+      if (std::isfinite(bennett.estimate)) {
+        const double se = std::max(bennett.se, bennett_bootstrap_se(up, down, 50));
+        z = {bennett.estimate, se, se, double(c.runs - 1)};
+      }
     }
     table.log_z.push_back(z.estimate);
     table.se.push_back(z.se);
+    table.unscaled_se.push_back(z.unscaled_se);
+    table.df.push_back(z.df);
     table.lower.push_back(lower.estimate);
     table.lower_se.push_back(lower.se);
     table.upper.push_back(upper.estimate);
@@ -210,7 +215,7 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   CheckpointPlan plan = files.checkpoint;
   say_device(own, context);
   check_memory(memory, own.quiet);
-  const auto print = progress_printer(own.quiet, run.target);
+  const auto print = progress_printer(own.quiet, run.target, context.health);
   context.progress = [show = interruptible(print)](const std::string&, double share) {
     show("pilot", share);
   };

@@ -10,14 +10,16 @@ namespace lockstep {
 
 /// What is known of every item that has been done, in order.
 struct ItemTable {
-  std::vector<double> log_z, se, lower, lower_se, upper, upper_se, ess, reverse_ess, acceptance, bound,
-      round_trips, drift;
+  std::vector<double> log_z, se, unscaled_se, df, lower, lower_se, upper, upper_se, ess, reverse_ess,
+      acceptance, bound, round_trips, drift;
   double gradients = 0, divergences = 0;
   int done() const { return int(log_z.size()); }
   template <class Archive>
   void fields(Archive& archive) {
     archive("log_z", log_z);
     archive("se", se);
+    archive("unscaled_se", unscaled_se);
+    archive("df", df);
     archive("lower", lower);
     archive("lower_se", lower_se);
     archive("upper", upper);

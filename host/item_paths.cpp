@@ -101,9 +101,11 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
   for (int i = 0; i < d && reverse; ++i)
     for (int c = 0; c < n; ++c)
       x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
+  const auto engine = item_engine(context, batch);
+  const Tally tally(context, [&] { return counts_of(*engine); });
   AnnealedChains chains =
-      anneal_chains(*item_engine(context, batch), context.key, schedule.ladder, schedule.step_size, reverse,
-                    schedule.num_leapfrog, x, 16, [&](double share) { context.progress("", share); });
+      anneal_chains(*engine, context.key, schedule.ladder, schedule.step_size, reverse, schedule.num_leapfrog,
+                    x, 16, [&](double share) { context.progress("", share); });
   ItemRuns out;
   out.gradients = n;
   out.log_weight = std::move(chains.log_weight);
@@ -139,6 +141,7 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   out.gradients = n;
   out.acceptance.assign(batch.items.size(), 0.0);
   out.round_trips = out.acceptance;
+  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, out.divergences}; });
   for (int t = 0; t < iterations;) {
     launch.begin = std::uint32_t(t);
     launch.end = std::uint32_t(std::min(t + 16, t < discarded ? discarded
@@ -200,6 +203,7 @@ ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog
   engine->set_position(item_draws(context, batch, 0));
   engine->initialize();
   out.gradients = n;
+  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, NAN}; });
   std::vector<double> log_weight(n, 0.0);
   std::vector<std::vector<double>> log_z(kSteps + 1, std::vector<double>(chosen, 0.0));  // [level][item]
   LaunchSpec launch;

@@ -71,6 +71,12 @@ Json items_json(const ItemTable& t) {
     Json z = Json::object(), item;
     put(z, "estimate", t.log_z[i]);
     put(z, "se", t.se[i]);
+    if (std::isfinite(t.df[i])) {
+      const LogZ of_runs{t.log_z[i], t.se[i], t.unscaled_se[i], t.df[i]};
+      z["interval95"] = of_runs.interval(0.95);
+      z["interval997"] = of_runs.interval(0.997);
+      z["df"] = t.df[i];
+    }
     put(z, "lower", t.lower[i]);
     put(z, "lower_se", t.lower_se[i]);
     put(z, "upper", t.upper[i]);

@@ -152,6 +152,9 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
             chunk = copies.chunk();
   const RunLength length(o, double(n) * o.num_leapfrog, 64, 1);
   const std::int64_t total = length.total;
+  const Tally tally(context, [&] {
+    return RunHealth::Counts{copies.stats()[stat_gradients], copies.stats()[stat_divergences]};
+  });
   ParallelTemperingResult out;
   out.discarded = length.discarded;
   out.draws.limit = o.draw_limit;

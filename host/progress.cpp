@@ -42,10 +42,10 @@ struct Printer {
   }
 
   void operator()(const std::string& now, double share) {
-    if (now != stage) {
+    if (now != stage || share < told) {  // another, or the same once more
       stage = now;
       stage_start = Clock::now();
-      gradients_before = health ? health->gradients : 0;
+      gradients_before = health->counts().gradients;
       told = begun = share;
     }
     if (seconds_since(start) < kSilence) return;
@@ -66,12 +66,13 @@ struct Printer {
   std::string state(double share) {
     const double seconds = seconds_since(stage_start);
     std::string text;
-    const double gradients = health ? health->gradients - gradients_before : 0;
+    const auto counts = health->counts();
+    const double gradients = counts.gradients - gradients_before;
     if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
     if (share - begun > 0.01 && share < 1)
       text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
     if (!(gradients > 0)) return text;
-    text += fmt::format(", {:.0f} divergences", health->divergences);
+    if (!std::isnan(counts.divergences)) text += fmt::format(", {:.0f} divergences", counts.divergences);
     if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {
       rhat = health->rhat();
       rhat_at = Clock::now();

@@ -12,6 +12,6 @@ namespace lockstep {
 /// line for every tenth, with the gradients per second, the time left and the health so far. Nothing in the
 /// first two seconds of a run, and nothing where it is to be quiet. `what`: the name of the run.
 std::function<void(const std::string&, double)> progress_printer(
-    bool quiet, std::string what, std::shared_ptr<const RunHealth> health = nullptr);
+    bool quiet, std::string what, std::shared_ptr<const RunHealth> health = std::make_shared<RunHealth>());
 
 }  // namespace lockstep

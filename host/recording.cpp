@@ -41,7 +41,8 @@ std::int64_t launch_length(std::int64_t t) {
   return length;
 }
 
-Batches::Batches(int chains, const MomentLayout& layout) : chains_(chains), layout_(layout), sums_(chains) {
+Batches::Batches(int chains, const MomentLayout& layout, int known_starts)
+    : chains_(chains), known_starts_(known_starts), layout_(layout), sums_(chains) {
   most_ = std::clamp<std::int64_t>(8192 / chains, 8, kMostBatches);
 }
 
@@ -73,6 +74,7 @@ UnitMoments Batches::take(std::vector<double> stats) const {
   m.batches = int(sums_[0].size() / layout_.rows());
   m.iterations = iterations_;
   m.batch_length = length_;
+  m.known_starts = known_starts_;
   m.sums.reserve(sums_.size() * sums_[0].size());
   for (const auto& s : sums_) m.sums.insert(m.sums.end(), s.begin(), s.end());
   m.stats = std::move(stats);
@@ -87,6 +89,7 @@ UnitMoments Batches::take_marginal() const {
   m.batches = int(sums_[0].size() / all);
   m.iterations = iterations_;
   m.batch_length = length_;
+  m.known_starts = known_starts_;
   for (const auto& s : sums_)
     for (int b = 0; b < m.batches; ++b)
       m.sums.insert(m.sums.end(), s.begin() + b * all, s.begin() + b * all + some);
@@ -94,7 +97,7 @@ UnitMoments Batches::take_marginal() const {
 }
 
 Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-                     std::vector<std::int64_t> last)
+                     std::vector<std::int64_t> last, int known_starts)
     : config_(config),
       chains_(options.chains),
       length_((*std::max_element(last.begin(), last.end()) - 1) / options.thin + 1),
@@ -104,7 +107,7 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
       weighted_(options.weighted_draws),
       overview_(options.chains, layout.dim, options.overview),
       last_(std::move(last)),
-      batches_(last_.size(), Batches(options.chains, layout)),
+      batches_(last_.size(), Batches(options.chains, layout, known_starts)),
       stats_(last_.size(), std::vector<double>(kStatRows, 0.0)) {
   draws_.chains = plan_.chains;
   // Weighted states are those of the chains themselves: one draw a launch.

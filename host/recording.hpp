@@ -29,7 +29,7 @@ void to_chain_major(StoredDraws& draws);
 /// depend on nothing but the number of iterations.
 class Batches {
  public:
-  Batches(int chains, const MomentLayout& layout);
+  Batches(int chains, const MomentLayout& layout, int known_starts);
   /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its
   /// length. The unit's chains begin at `first` of `total`.
   void add(const std::vector<double>& moments, int first, int total, std::int64_t iterations);
@@ -47,7 +47,7 @@ class Batches {
   }
 
  private:
-  int chains_;
+  int chains_, known_starts_;
   MomentLayout layout_;
   std::int64_t most_, length_ = kChunk, open_ = 0, iterations_ = 0;
   std::vector<std::vector<double>> sums_;  // [chain][batch * row]
@@ -56,9 +56,9 @@ class Batches {
 /// What a run has recorded so far: the sums of each unit, its evidence, and stored draws.
 class Recording {
  public:
-  /// `last`: the iteration at which each unit ends.
+  /// `last`: the iteration at which each unit ends. `known_starts`: of UnitMoments.
   Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-            std::vector<std::int64_t> last);
+            std::vector<std::int64_t> last, int known_starts);
 
   /// Which draws are stored, and what an engine is asked to keep of each launch for them and the overview.
   void prepare(EngineSpec& spec) const;

@@ -166,12 +166,7 @@ Json sample(const RunOptions& asked, bool& was_interrupted) {
   was_interrupted = r.interrupted;
   Estimates e = estimate(r.units[0]);
   const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
-  // Groups of short chains that agree have forgotten where they began, but where the user began them in several
-  // modes each chain is to have been in all of them.
-  if (figures.draws >= 4 && run.chains > 1 && (!e.nested || several)) {
-    e.nested = false;
-    e.rhat_max = largest_rhat(e.rhat_max, figures);
-  }
+  if (figures.draws >= 4 && run.chains > 1 && !e.nested) e.rhat_max = largest_rhat(e.rhat_max, figures);
   const auto failed = failed_gates(e, r, 0, config);
   const double wall = seconds_since(start);
 

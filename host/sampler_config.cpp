@@ -201,6 +201,15 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
+  if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
+  if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
+  if (run.init != "scout" && c.instrument != Instrument::bridge)
+    s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
+  if (c.instrument == Instrument::bridge && !c.base_sd.empty())
+    s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
+  if (c.name == "rwm" && paper)
+    throw UserError(
+        "--paper-settings has no effect on sampler rwm (it has no settings of a paper's). Leave it out");
   if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
     throw UserError(fmt::format(
         "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",

@@ -55,6 +55,9 @@ class Pass {
   }
 
   void run() {
+    const Tally tally(context_, [&] {
+      return RunHealth::Counts{std::accumulate(gradients_.begin(), gradients_.end(), 0.0), NAN};
+    });
     start();
     for (int level = 0; level < kMaxLevels; ++level) {
       if (!reweight_and_resample()) break;

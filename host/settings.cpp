@@ -200,6 +200,11 @@ Settings SettingsReader::object(const std::string& key) {
   return remember(key, value ? *value : Settings::object());
 }
 
+void SettingsReader::no_effect(const std::vector<std::string>& keys, const std::string& because) {
+  for (const std::string& key : keys)
+    if (has(key)) throw UserError(fmt::format("{} has no effect ({}). Leave it out", name_(key), because));
+}
+
 void SettingsReader::finish() const {
   for (const auto& item : settings_.items())
     if (!known_.contains(item.key()))
@@ -218,6 +223,10 @@ Settings parse_value(std::string_view text) {
                       "Correct it.",
                       text, kMostNested));
   }
+  double number = 0;  // such as .5, which JSON does not know
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && text.find('.') != std::string_view::npos)
+    return Settings(number);
   return Settings(std::string(text));
 }
 

@@ -51,6 +51,10 @@ class SettingsReader {
                      const std::vector<std::string>& names);
   Settings object(const std::string& key);  ///< a nested table; {} when absent
 
+  /// Throws a UserError where one of these keys is given, which others make idle: "NAME has no effect
+  /// (because)".
+  void no_effect(const std::vector<std::string>& keys, const std::string& because);
+
   /// Throws a UserError naming the first key that no call asked for, and the near known ones.
   void finish() const;
 

@@ -197,10 +197,12 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
 /// One setting of evidence: its replicates one after another, each with its own base, pilot and chains.
 std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepared& p, int replicates,
                                               const StudyArgs& command) {
-  const auto show = progress_printer(command.quiet, s.label);
   StudyPart part;
   part.fingerprint = fingerprint(s, replicates, p);
-  double seconds = 0, gradients = 0;
+  double seconds = 0, gradients = 0, divergences = 0;
+  const auto health = std::make_shared<RunHealth>();
+  health->counts = [&] { return RunHealth::Counts{gradients, divergences}; };
+  const auto show = progress_printer(command.quiet, s.label, health);
   std::map<std::string, int> failures;
   for (int r = 0; r < replicates; ++r) {
     RunOptions run = s.run;
@@ -265,6 +267,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     for (const auto& gate : j["failed_gates"]) ++failures[gate];
     seconds += j["cost"]["wall_s"].get<double>();
     gradients += cost;
+    divergences += d.value("divergences", NAN);
     show("evidence", double(r + 1) / replicates);
   }
   part.verdict = verdict_of_all(failures, replicates);

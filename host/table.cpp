@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "host/weighted_moments.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -46,7 +48,7 @@ std::vector<std::string> cells(const Figures& f) {
   const auto whole = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.0f}", v); };
   const std::string truth = std::isnan(f.truth) ? "" : fmt::format("{:.6g}", f.truth);
   if (!f.visited) {  // of a probability below one half: nobody was there
-    const bool empty = f.name.rfind("probability", 0) == 0 && f.mean < 0.5;
+    const bool empty = is_probability(f.name) && f.mean < 0.5;
     return {f.name, empty ? "not visited" : fmt::format("{:.6g} (never left)", f.mean),
             "",     "",
             "",     "",

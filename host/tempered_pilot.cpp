@@ -103,6 +103,7 @@ class Population {
       a += w * stats[std::size_t(stat_acceptance) * n + c];
       total += w;
       gradients_ += stats[std::size_t(stat_gradients) * n + c];
+      divergences_ += stats[std::size_t(stat_divergences) * n + c];
     }
     acceptance_ = a / total;
     step_ = std::clamp(step_ * std::exp(1.5 * (acceptance_ - options_.target_acceptance)), 1e-6, 2.0);
@@ -142,6 +143,7 @@ class Population {
   double step() const { return step_; }
   double acceptance() const { return acceptance_; }
   double gradients() const { return gradients_; }
+  double divergences() const { return divergences_; }
   int dim() const { return engine_->dim(); }
 
  private:
@@ -170,7 +172,7 @@ class Population {
   std::unique_ptr<Engine> engine_;
   std::vector<double> log_weight_, group_log_z_;
   std::vector<int> ancestor_;  // [particle]: which particle of the base it comes from
-  double beta_ = 0, step_ = 0.3, acceptance_ = 0, gradients_ = 0;
+  double beta_ = 0, step_ = 0.3, acceptance_ = 0, gradients_ = 0, divergences_ = 0;
   std::uint32_t iteration_ = kPilotIterations;
 };
 
@@ -239,6 +241,7 @@ Pilot Pilot::on_ladder(std::vector<double> other) const {
 
 Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
   Population people(context, base, options);
+  const Tally tally(context, [&] { return RunHealth::Counts{people.gradients(), people.divergences()}; });
   Pilot out;
   const int seeds_per = options.seeds / options.groups, d = base.dim();
   const auto snap = [&] {
@@ -292,6 +295,7 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
   }
   out.acceptance = people.acceptance();
   out.gradients = people.gradients();
+  out.divergences = people.divergences();
   // Step sizes wander with the noise of acceptance: smoothed over neighbouring levels.
   const auto raw = out.step_size;
   for (int k = 0; k < levels; ++k) {

@@ -29,7 +29,7 @@ struct Pilot {
   // The particles at beta = 1: [row][particle], and their weights, which sum to 1 within a group.
   std::vector<double> last, last_weight;
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
-  double acceptance = 0, gradients = 0;
+  double acceptance = 0, gradients = 0, divergences = 0;
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;

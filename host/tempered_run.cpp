@@ -160,6 +160,9 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
     engine->set_state(state);
     seconds_before = out.seconds;
   }
+  const Tally tally(context, [&] {
+    return RunHealth::Counts{initial + stats[stat_gradients], stats[stat_divergences]};
+  });
   while (t < total) {
     const std::int64_t boundary = t < out.discarded     ? out.discarded
                                   : t < after(halvings) ? after(halvings)
@@ -196,8 +199,6 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitte
       first_half = value(ends);
       half = EndpointEvidence(groups);
     }
-    context.health->gradients = initial + stats[stat_gradients];
-    context.health->divergences = stats[stat_divergences];
     context.progress("sampling", double(t) / double(total));
     out.interrupted = t < total && interrupted();
     if (t < total && plan.due(out.interrupted)) {

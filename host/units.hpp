@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "targets/registry.hpp"
 
@@ -58,10 +60,14 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
   return sum;
 }
 
-/// How a run does, for whoever shows its progress; nothing that it computes depends on it.
+/// How a run does, for whoever shows its progress, who asks when there is something to show; nothing that is
+/// computed depends on it.
 struct RunHealth {
-  double gradients = 0, divergences = 0;  // of recorded iterations, over all chains
-  std::function<double()> rhat = {};      // the largest of any mean so far; or none
+  struct Counts {
+    double gradients = 0, divergences = 0;  // over all chains; NaN: nobody counts them
+  };
+  std::function<Counts()> counts = [] { return Counts(); };
+  std::function<double()> rhat = {};  // the largest of any mean so far; or none
 };
 
 /// Where and how a run computes, and whom it tells.
@@ -75,6 +81,36 @@ struct RunContext {
   std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
   std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();
 };
+
+/// While it lives, the health of a run includes what `own` counts.
+class Tally {
+ public:
+  Tally(const RunContext& context, std::function<RunHealth::Counts()> own, std::function<double()> rhat = {})
+      : health_(context.health), before_(*health_) {
+    health_->counts = [before = before_.counts, own = std::move(own)] {
+      const auto a = before(), b = own();
+      return RunHealth::Counts{a.gradients + b.gradients, a.divergences + b.divergences};
+    };
+    if (rhat) health_->rhat = std::move(rhat);
+  }
+  ~Tally() { *health_ = std::move(before_); }
+  Tally(const Tally&) = delete;
+  Tally& operator=(const Tally&) = delete;
+
+ private:
+  std::shared_ptr<RunHealth> health_;
+  RunHealth before_;
+};
+
+/// What an engine has counted since its statistics were taken last.
+inline RunHealth::Counts counts_of(Engine& engine) {
+  const auto stats = engine.stats(false);
+  const auto sum = [&](StatRow row) {
+    const auto begin = stats.begin() + std::ptrdiff_t(row) * engine.chains();
+    return std::accumulate(begin, begin + engine.chains(), 0.0);
+  };
+  return {sum(stat_gradients), sum(stat_divergences)};
+}
 
 /// What every engine of a run has in common: where it computes, in which precision, and whose chains.
 inline EngineSpec engine_spec(const RunContext& context, const ModelSpec& model,

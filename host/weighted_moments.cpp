@@ -49,8 +49,7 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
 }
 
 bool never_varied(const std::string& name, double value, double se, double draws) {
-  const bool share = name.rfind("probability", 0) == 0;
-  return never_varied(value, se) || (share && std::min(value, 1 - value) * draws < 1);
+  return never_varied(value, se) || (is_probability(name) && std::min(value, 1 - value) * draws < 1);
 }
 
 }  // namespace lockstep

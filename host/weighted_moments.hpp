@@ -27,7 +27,10 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
 /// visited, or never left; of a coordinate, chains that never moved. Its error is not zero but unknown.
 inline bool never_varied(double value, double se) { return se <= 1e-12 * (value < 0 ? -value : value); }
 
-/// The same of one of a target's own quantities, after `draws` draws. A probability (its name begins so) of
+/// Whether a target's own quantity is the probability of something, by its name.
+inline bool is_probability(const std::string& name) { return name.starts_with("probability"); }
+
+/// The same of one of a target's own quantities, after `draws` draws. A probability of
 /// less than one draw, or of all but less than one, is nobody's visit: smooth indicators have tails of any
 /// size.
 bool never_varied(const std::string& name, double value, double se, double draws);

@@ -165,6 +165,16 @@ TEST(UnusedOptions, AreRefusedByName) {
   EXPECT_THAT(complaint([](RunOptions& r) { r.init_scale = 3, r.target_settings["units"] = 4; }, "st", "boltzmann"),
               HasSubstr("base mean-field"));
   EXPECT_EQ(complaint([](RunOptions& r) { r.init_scale = 3; }), "");
+  const auto given = [&](Settings settings, const std::string& method = "st") {
+    return complaint([&](RunOptions& r) { r.sampler_settings.update(settings); }, method);
+  };
+  EXPECT_THAT(given({{"pilot_share", 0.3}}, "smc"), HasSubstr("pilot_share of method smc has no effect"));
+  EXPECT_EQ(given({{"pilot_share", 0.3}}), "");
+  for (const char* key : {"scout_particles", "base_starts", "base_inflation"})
+    EXPECT_THAT(given({{"base", "gaussian"}, {key, 100}}),
+                HasSubstr(std::string(key) + " has no effect on base gaussian"));
+  EXPECT_THAT(given({{"base", "mixture"}, {"scout_particles", 100}}), HasSubstr("base mixture"));
+  EXPECT_EQ(given({{"base", "gaussian"}, {"bootstrap", 1}, {"base_inflation", 1.5}}), "");
   EXPECT_EQ(complaint([](RunOptions& r) { r.warmup = 150; }, "pe"), "");
 }
 

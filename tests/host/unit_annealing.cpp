@@ -70,5 +70,24 @@ TEST(Annealing, OneStepIsImportanceSampling) {
   }
 }
 
+TEST(Annealing, ProgressKnowsWhatItHasCost) {
+  Setting r("gaussian");
+  const int d = r.target->dim();
+  const auto base = GaussianBase::from_moments(Eigen::VectorXd::Zero(d), 4 * Eigen::MatrixXd::Identity(d, d),
+                                               1, 0, "given");
+  std::vector<RunHealth::Counts> seen;
+  r.context.progress = [&](const std::string&, double) { seen.push_back(r.context.health->counts()); };
+  AnnealingOptions o;
+  for (int k = 0; k <= 200; ++k) o.ladder.push_back(k / 200.0);
+  o.step_size.assign(o.ladder.size(), 0.3);
+  o.runs = kRuns;
+  const AnnealingResult result = anneal(r.context, base, o);
+  ASSERT_GT(seen.size(), 2u);
+  EXPECT_LT(seen[0].gradients, seen[1].gradients);
+  EXPECT_EQ(seen.back().gradients + kRuns, result.gradients);  // and the first of each run
+  EXPECT_EQ(seen.back().divergences, result.divergences);
+  EXPECT_EQ(r.context.health->counts().gradients, 0) << "of a run that is over";
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -215,6 +215,19 @@ TEST(RHat, NestedForShortChains) {
       moments_of(1, 16, 128, [&](int c, std::int64_t, int) { return noise(c, 0, 0) + (c % 4 == 0 ? 3 : 0); });
   inside.superchain = m.superchain;
   EXPECT_LT(estimate(inside).rhat_max, 1.05);
+
+  // But chains that the user began at two points are each to have been at both.
+  inside.known_starts = 2;
+  EXPECT_FALSE(estimate(inside).nested);
+  EXPECT_GT(estimate(inside).rhat_max, 1.5);
+  stuck.known_starts = 2;
+  EXPECT_NEAR(worst_rhat(stuck), std::sqrt(1 + 9.0 / 4), 0.1);
+  m.known_starts = 2;
+  EXPECT_LT(estimate(m).rhat_max, 1.05);
+  UnitMoments one_batch = moments_of(1, 16, 50, Autoregression(0, 11));  // no split: the groups alone
+  one_batch.superchain = m.superchain;
+  one_batch.known_starts = 2;
+  EXPECT_LT(estimate(one_batch).rhat_max, 1.1);
 }
 
 /// Gates of a long run of a sampler without a base that gave these estimates.

@@ -66,6 +66,13 @@ TEST_F(ItemRun, FilesSayWhatWasFound) {
   ASSERT_EQ(j["items"].size(), 7u);
   EXPECT_NEAR(j["log_z"]["gap"], j["log_z"]["upper"].get<double>() - j["log_z"]["lower"].get<double>(), 1e-9);
   EXPECT_EQ(j["log_z"]["df"], 6);
+  for (const auto& item : j["items"]) {  // each by Student's t with as many degrees as it has runs, but one
+    const auto& z = item["log_z"];
+    EXPECT_EQ(z["df"], 15);
+    EXPECT_NEAR(z["interval95"][1].get<double>() - z["estimate"].get<double>(),
+                2.1314 * z["se"].get<double>(), 1e-3);
+    EXPECT_LT(z["interval997"][0], z["interval95"][0]);
+  }
   EXPECT_NEAR(j["log_z"]["interval95"][1].get<double>() - j["log_z"]["estimate"].get<double>(),
               2.4469 * j["log_z"]["se"].get<double>(), 1e-3);  // Student's with six degrees of freedom
   EXPECT_EQ(load_npy(folder_ / "out/images.npy").shape, (std::vector<std::size_t>{7, 1, 11}));
@@ -106,6 +113,8 @@ TEST_F(ItemRun, BadInputIsOneLine) {
   refuses(command({"--se", "0.1"}), "many items");
   refuses(command({"--chains", "64"}), "--chains");
   refuses(command({"--draws"}), "--draws");
+  refuses(command({"--set", "sampler.step_size=0.3", "--set", "sampler.target_acceptance=0.7"}),
+          "target_acceptance of method bdmc has no effect");
   refuses(command({"--set", "sampler.base=mixture"}), "encoder");
   refuses(command({"--set", "sampler.runs=1"}), "runs");
   refuses(command({"--set", "sampler.schedule=[0,0.5]"}), "ladder");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "targets/registry.hpp"
 #include "tests/support/gaussian_path.hpp"
@@ -79,6 +80,19 @@ TEST(ParallelTempering, AGivenLadderStays) {
   EXPECT_EQ(r.rejection.size(), 2u);
   EXPECT_NEAR(r.rejection[0], s.path.rejection(0, 0.25), 0.05);
   EXPECT_NEAR(r.rejection[1], s.path.rejection(0.25, 1), 0.05);
+}
+
+TEST(ParallelTempering, ProgressKnowsWhatItHasCost) {
+  Scales s;
+  std::map<std::string, RunHealth::Counts> last;
+  s.context.progress = [&](const std::string& stage, double) { last[stage] = s.context.health->counts(); };
+  ParallelTemperingOptions o{{.discard = 0.33}, 64, {0, 0.5, 1}, true};
+  o.gradients = 2e5;
+  const auto r = s.run(o);
+  EXPECT_GT(last["pilot"].gradients, 0);
+  EXPECT_EQ(last["sampling"].gradients + 3 * 64, r.gradients);  // and the first of each chain
+  EXPECT_EQ(last["sampling"].divergences, r.divergences);
+  EXPECT_EQ(s.context.health->counts().gradients, 0) << "of a run that is over";
 }
 
 }  // namespace

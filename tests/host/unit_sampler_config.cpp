@@ -136,26 +136,22 @@ TEST(SamplerConfig, PaperSettings) {
       run_of("pe", {{"pseudo_samples", 7}, {"instrument", "bridge"}}, true), 2, Tails::gaussian);
   EXPECT_EQ(own.model.pseudo_samples, 7);
   EXPECT_EQ(own.instrument, Instrument::bridge);
-  // Others know no paper settings.
-  EXPECT_EQ(sampler_config(run_of("rwm", kNone, true), 2, Tails::gaussian).target_acceptance, 0.3);
+  EXPECT_THROW(sampler_config(run_of("rwm", kNone, true), 2, Tails::gaussian), UserError);  // it has none
 }
 
 TEST(SamplerConfig, EverySettingArrives) {
   const SamplerConfig c = config("pe", {{"step_size", 0.3},
                                         {"num_leapfrog", 12},
                                         {"jitter", false},
-                                        {"target_acceptance", 0.6},
                                         {"metric", "unit"},
                                         {"adapt", "none"},
                                         {"scout_particles", 64},
-                                        {"warmup_chains", 4},
                                         {"pseudo_samples", 3},
                                         {"beta_min", 0.1},
                                         {"beta_max", 0.9},
                                         {"g_exponent", 0.5},
                                         {"tilt", 1},
                                         {"scale_u", 2},
-                                        {"base_inflation", 1.5},
                                         {"base_mean", {1, 2}},
                                         {"base_sd", Settings::array({3})},
                                         {"box", 20}});
@@ -163,21 +159,23 @@ TEST(SamplerConfig, EverySettingArrives) {
   EXPECT_EQ(c.num_leapfrog, 12);
   EXPECT_EQ(config("hmc", {{"trajectory_time", 2.5}}).trajectory_time, 2.5);
   EXPECT_FALSE(c.jitter);
-  EXPECT_EQ(c.target_acceptance, 0.6);
   EXPECT_EQ(c.metric, "unit");
   EXPECT_FALSE(c.adapt);
   EXPECT_EQ(c.scout_particles, 64);
-  EXPECT_EQ(c.warmup_chains, 4);
   EXPECT_EQ(c.model.pseudo_samples, 3);
   EXPECT_EQ(c.model.low, 0.1);
   EXPECT_EQ(c.model.high, 0.9);
   EXPECT_EQ(c.model.g_exponent, 0.5);
   EXPECT_EQ(c.tilt, 1);
   EXPECT_EQ(c.scale_u, 2);
-  EXPECT_EQ(c.base_inflation, 1.5);
   EXPECT_EQ(c.base_mean, (std::vector<double>{1, 2}));
   EXPECT_EQ(c.base_sd, (std::vector<double>{3, 3}));
   EXPECT_EQ(c.model.box, 20);
+  const SamplerConfig adapts =
+      config("pe", {{"target_acceptance", 0.6}, {"warmup_chains", 4}, {"base_inflation", 1.5}});
+  EXPECT_EQ(adapts.target_acceptance, 0.6);
+  EXPECT_EQ(adapts.warmup_chains, 4);
+  EXPECT_EQ(adapts.base_inflation, 1.5);
   const SamplerConfig fixed = config("pe", {{"beta", 0.4}});
   EXPECT_FALSE(fixed.model.learned);
   EXPECT_EQ(fixed.model.fixed_beta, 0.4);
@@ -257,6 +255,17 @@ TEST(SamplerConfig, CombinationsThatCannotBe) {
   for (const char* instrument : {"bridge", "tempered"})
     for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
       refused("pe", {{"instrument", instrument}, {"beta", 0.5}, {key, 0.5}}, key);
+  // What others make idle.
+  refused("hmc", {{"step_size", 0.1}, {"target_acceptance", 0.8}},
+          "target_acceptance of sampler hmc has no effect");
+  refused("pe", {{"step_size", 0.1}, {"acceptance_mean", "harmonic"}}, "(step_size is given)");
+  refused("hmc", {{"adapt", "none"}, {"step_size", 0.1}, {"warmup_chains", 8}}, "(nothing adapts)");
+  refused("pe", {{"base_sd", {1, 1}}, {"base_inflation", 1.5}}, "(base_sd is given)");
+  RunOptions elsewhere = run_of("hmc", {{"scout_particles", 512}});
+  elsewhere.init = "uniform:2";
+  EXPECT_THROW(sampler_config(elsewhere, 2, Tails::gaussian), UserError);
+  elsewhere.sampler = "pe";  // whose base the scout learns, wherever chains start
+  EXPECT_EQ(sampler_config(elsewhere, 2, Tails::gaussian).scout_particles, 512);
 }
 
 TEST(Propriety, PureTemperingDownToZero) {

@@ -188,6 +188,9 @@ TEST(SettingsReader, LongValuesAreShortened) {
 
 TEST(ParseSet, ReadsJsonOrText) {
   const auto value = [](const std::string& text) { return parse_set("target.k=" + text).value; };
+  EXPECT_EQ(value(".5"), 0.5);  // which JSON does not know
+  EXPECT_EQ(value("-2."), -2.0);
+  EXPECT_EQ(value("1.5.npz"), "1.5.npz");
   EXPECT_EQ(value("2"), 2);
   EXPECT_TRUE(value("2").is_number_integer());
   EXPECT_EQ(value("2.5e-1"), 0.25);

@@ -14,7 +14,7 @@ namespace lockstep::testing {
 
 /// A whole run as tests ask for it.
 struct Job {
-  std::string target, sampler = "pe";
+  std::string target = {}, sampler = "pe";
   Settings target_settings = Settings::object(), sampler_settings = Settings::object();
   std::int64_t iterations = 600;
   int chains = 64;
