@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/checkpoint.hpp"
+#include "host/moments.hpp"
 #include "host/overview.hpp"
 #include "host/pe_evidence.hpp"
 #include "host/sampler_config.hpp"
@@ -37,22 +38,6 @@ struct Frozen {
     archive("warmup_gradients", warmup_gradients);
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
-  }
-};
-
-/// Sums of one unit's recorded iterations: [chain][batch][MomentLayout row], batches of equal length but the
-/// last.
-struct UnitMoments {
-  MomentLayout layout;
-  int chains = 0, batches = 0;
-  std::int64_t iterations = 0;  // per chain
-  std::int64_t batch_length = 0;
-  std::vector<double> sums;
-  std::vector<double> stats;    // [StatRow], summed over chains
-  std::vector<int> superchain;  // of each chain: chains with one starting point
-  int known_starts = 0;         // points that the user gave for chains to start at
-  const double* batch(int chain, int b) const {
-    return sums.data() + (std::size_t(chain) * batches + b) * layout.rows();
   }
 };
 

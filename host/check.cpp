@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep check`: what anyone who brings a target wants to know before trusting a run on it.
+// What anyone who brings a target wants to know before trusting a run on it.
+#include "host/check.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <span>
 
-#include "host/commands.hpp"
 #include "host/run_context.hpp"
 #include "host/target_input.hpp"
 

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "host/check.hpp"
 #include "host/errors.hpp"
 #include "host/evidence.hpp"
+#include "host/evidence_config.hpp"
 #include "host/files.hpp"
 #include "host/interrupt.hpp"
 #include "host/item_config.hpp"

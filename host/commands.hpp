@@ -7,8 +7,4 @@ namespace lockstep {
 /// Runs a parsed command line and returns the exit status: 0 done, 3 a gate failed, 130 interrupted.
 int run_command(const CommandLine& line);
 
-/// `lockstep check`: gradient against finite differences, packs against the scalar reference, invariance of
-/// one transition from exact draws. Prints a line each; true if all hold.
-bool check_target(const RunOptions& run);
-
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/chain_run.hpp"
+#include "host/moments.hpp"
 #include "host/weighted_moments.hpp"
 
 namespace lockstep {

@@ -31,8 +31,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Base, pilot and method, with all that they spent and what the report says of them.
-Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
-                  bool covariance) {
+Found run_on_path(const RunContext& context, const EvidenceJob& job) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
   GaussianBase base = fit_base(context, c, run);
   const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   PilotOptions p;
@@ -69,7 +70,7 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   auto clock = Clock::now();
   Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;
-  Found f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
+  Found f = run_method(context, base, pilot, job, c.gradients - spent);
   while (c.method == "smc") {
     const double budget = next_round(pilot.gradients, c.gradients - spent, f.log_z, run.se);
     if (budget == 0) break;
@@ -77,7 +78,7 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
     clock = Clock::now();
     pilot = run_pilot(context, base, p);
     spent += pilot.gradients;
-    f = run_method(context, base, pilot, c, c.gradients - spent, run, covariance);
+    f = run_method(context, base, pilot, job, c.gradients - spent);
   }
   f.preparation = spent;
   if (c.method == "smc") {  // the last pilot is the run itself
@@ -119,7 +120,7 @@ Found run_on_path(const RunContext& context, const EvidenceConfig& c, const RunO
   Json d = {{"base", base.how}, {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients}};
   if (base.starts > 0) d["base_starts"] = base.starts;
   d["base_mean"] = std::vector<double>(base.mean.begin(), base.mean.end());
-  if (covariance) {
+  if (job.covariance) {
     const Eigen::MatrixXd m = base.covariance();
     d["base_covariance"] = matrix_json({m.data(), m.data() + m.size()}, base.dim());
   }
@@ -154,7 +155,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
                     " is one density, which one process samples (each would do the same, and write the same "
                     "files). Start it without mpirun or srun, or with one process");
   const int d = target->dim();
-  EvidenceConfig c = evidence_config(run, d, target->tails());
+  const EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = c.method != "pe", covariance = d <= 64;
   if (!c.runs_on() && run.checkpoint > 0)
     throw UserError(fmt::format(
@@ -192,12 +193,11 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, c.effective);
   if (files.finished) return *files.finished;
-  c.checkpoint = files.checkpoint;
   say_device(run, context);
   check_memory(memory, run.quiet);
 
-  Found f =
-      on_path ? run_on_path(context, c, run, covariance) : run_pseudo_extended(context, c, run, covariance);
+  const EvidenceJob job{c, run, covariance, files.checkpoint};
+  Found f = on_path ? run_on_path(context, job) : run_pseudo_extended(context, job);
   was_interrupted = f.interrupted;
   const double gradients = f.gradients + f.preparation;
   if (gradients > 1.2 * c.gradients)

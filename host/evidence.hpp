@@ -2,12 +2,10 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "host/sampler_config.hpp"
+#include "host/options.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep {
-
-/// The methods of `lockstep evidence`.
-const std::vector<SamplerInfo>& method_registry();
 
 /// `lockstep evidence`: runs, writes the files of --out, returns the summary (contracts.md). Throws
 /// UserError, and Interrupted when there is nothing to keep. A study gives each replicate a label, and with

@@ -8,7 +8,6 @@
 
 #include "host/config.hpp"
 #include "host/errors.hpp"
-#include "host/recording.hpp"
 #include "host/settings.hpp"
 #include "host/suggest.hpp"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/checkpoint.hpp"
-#include "host/evidence.hpp"
+#include "host/sampler_config.hpp"
 #include "host/schedules.hpp"
 
 namespace lockstep {
+
+/// The methods of `lockstep evidence`.
+const std::vector<SamplerInfo>& method_registry();
 
 /// Settings of a method of evidence, checked, with the defaults of `lockstep samplers NAME`.
 struct EvidenceConfig {
@@ -36,7 +38,6 @@ struct EvidenceConfig {
   bool start_at_base = false;                       // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;                    // of method pe
   Settings effective;
-  CheckpointPlan checkpoint;  // of a run with --out
   /// Whether the method's chains run on and on: its state can be saved, and gone on from.
   bool runs_on() const { return method != "ais" && method != "bdmc" && method != "smc"; }
 };

@@ -14,7 +14,7 @@
 #include "host/estimates.hpp"
 #include "host/gates.hpp"
 #include "host/parallel_tempering.hpp"
-#include "host/sample.hpp"
+#include "host/run_context.hpp"
 
 namespace lockstep {
 namespace {
@@ -39,8 +39,9 @@ bool significant(const LogZ& difference) {
   return !(std::abs(difference.estimate) <= 3 * difference.se + kRounding);
 }
 
-PathRunOptions path_run(const EvidenceConfig& c, int dim, double gradients, const RunOptions& run,
-                        bool covariance) {
+PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
   return {.groups = c.groups,
           .num_leapfrog = c.num_leapfrog,
           .gradients = gradients,
@@ -48,13 +49,13 @@ PathRunOptions path_run(const EvidenceConfig& c, int dim, double gradients, cons
           .discard = c.discard,
           .se = run.se,
           .least = 0.8 * std::min(c.gradients, 1e7),
-          .covariance = covariance,
+          .covariance = job.covariance,
           .draws = run.draws != 0 || !run.out.empty() ||
                    run.init != RunOptions().init,  // the gate `starts` looks at them
           .draw_limit = run.draws == kAllDraws || run.weighted_draws
                             ? 0
                             : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1))),
-          .checkpoint = c.checkpoint};
+          .checkpoint = job.checkpoint};
 }
 
 /// What chains that must travel between beta = 0 and 1 report alike; `least_trips`: round trips of each, below
@@ -139,13 +140,14 @@ void check_both_ways(Found& f, const RunContext& context, const GaussianBase& ba
 }
 
 Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
+               const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
   // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
   // budget.
   const double check = c.method == "auto" && context.target->can_draw() && c.gradients >= 1e5
                            ? 0.05 * std::min(gradients, 1e7)
                            : 0;
-  TemperedOptions o{path_run(c, base.dim(), gradients - check, run, covariance)};
+  TemperedOptions o{path_run(job, base.dim(), gradients - check)};
   o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
                 : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
                                                                    : Tempering::levels;
@@ -184,8 +186,9 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
 
 /// Parallel tempering, and thermodynamic integration over its levels.
 Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  ParallelTemperingOptions o{path_run(c, base.dim(), gradients, run, covariance), 0, {}, true};
+               const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  ParallelTemperingOptions o{path_run(job, base.dim(), gradients), 0, {}, true};
   o.ladder = c.ladder(pilot.barriers());
   o.respace = c.schedule == "barrier";
   // Copies that are too short are worth less than fewer.
@@ -233,12 +236,13 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   return f;
 }
 
-Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceConfig& c,
-                 const TargetInstance& target, bool covariance) {
+Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob& job,
+                 const TargetInstance& target) {
+  const EvidenceConfig& c = job.config;
   Found f;
   f.log_z = (pilot.log_z_of_groups() + base.taken_out()).value();
   const auto weight = pooled_weights(pilot);
-  f.moments = moments_of_states(target, pilot.last, weight, c.groups, covariance);
+  f.moments = moments_of_states(target, pilot.last, weight, c.groups, job.covariance);
   f.acceptance = pilot.acceptance;
   f.divergences = pilot.divergences;
   f.chains = int(weight.size());
@@ -264,11 +268,12 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceCon
 }
 
 Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                  const EvidenceConfig& c, double gradients, bool covariance) {
+                  const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
   const bool both = c.method == "bdmc";
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
                                  both ? 0.5 * gradients : gradients);
-  o.covariance = covariance;
+  o.covariance = job.covariance;
   const AnnealingResult forward = anneal(context, base, o);
   Found f;
   f.moments = forward.moments;
@@ -294,10 +299,11 @@ Found anneal_once(const RunContext& context, const GaussianBase& base, const Pil
 
 /// Where a standard error is asked for, a first round says how many runs it takes.
 Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceConfig& c, double gradients, double se, bool covariance) {
+               const EvidenceJob& job, double gradients) {
+  const double se = job.run.se;
   double budget = first_round(gradients, se), spent = 0;
   for (;;) {
-    Found f = anneal_once(context, base, pilot, c, budget, covariance);
+    Found f = anneal_once(context, base, pilot, job, budget);
     f.gradients += spent;
     spent = f.gradients;
     budget = next_round(budget, gradients - spent, f.log_z, se);
@@ -316,28 +322,29 @@ double next_round(double budget, double left, const LogZ& found, double se) {
 }
 
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                 const EvidenceConfig& c, double gradients, const RunOptions& run, bool covariance) {
-  Found f = c.method == "smc" ? sequential(pilot, base, c, *context.target, covariance)
-            : c.method == "ais" || c.method == "bdmc"
-                ? annealed(context, base, pilot, c, gradients, run.se, covariance)
-            : c.method == "pt" || c.method == "ti"
-                ? laddered(context, base, pilot, c, gradients, run, covariance)
-                : tempered(context, base, pilot, c, gradients, run, covariance);
+                 const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  Found f = c.method == "smc"                         ? sequential(pilot, base, job, *context.target)
+            : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, job, gradients)
+            : c.method == "pt" || c.method == "ti"    ? laddered(context, base, pilot, job, gradients)
+                                                      : tempered(context, base, pilot, job, gradients);
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.num_leapfrog = c.num_leapfrog;
   f.step_size = pilot.step_size.back();
   return f;
 }
 
-Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
-                          bool covariance) {
+Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
   ChainRunOptions o = chain_run_options(run, {0});
   o.gradients = c.iterations > 0 ? 0 : c.gradients;
   o.whole_budget = true;
   o.se = 0;
   o.log_z_se = run.se;
-  o.covariance = covariance;
-  o.checkpoint = c.checkpoint;
+  o.covariance = job.covariance;
+  o.checkpoint = job.checkpoint;
   if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   const Estimates e = estimate(r.units[0]);

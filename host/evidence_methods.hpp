@@ -23,10 +23,17 @@ struct Found {
   std::vector<std::string> failed, warnings;
 };
 
-/// Runs the method of `config` on the path from a fitted base, after its pilot. `gradients` is what may still
-/// be spent.
+/// What a method is asked to do.
+struct EvidenceJob {
+  const EvidenceConfig& config;
+  const RunOptions& run;
+  bool covariance;
+  CheckpointPlan checkpoint;  // of a run with --out
+};
+
+/// Runs the method on the path from a fitted base, after its pilot. `gradients` is what may still be spent.
 Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                 const EvidenceConfig& config, double gradients, const RunOptions& run, bool covariance);
+                 const EvidenceJob& job, double gradients);
 
 /// Budgets of a one-pass method that is to reach the standard error `se` (0: none, all at once). The first
 /// round says how large the next must be; 0 where there is none, for it is reached or too little is left.
@@ -34,7 +41,6 @@ double first_round(double gradients, double se);
 double next_round(double budget, double left, const LogZ& found, double se);
 
 /// The pseudo-extended chain of `sample`, with all it takes counted in the budget.
-Found run_pseudo_extended(const RunContext& context, const EvidenceConfig& config, const RunOptions& run,
-                          bool covariance);
+Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job);
 
 }  // namespace lockstep

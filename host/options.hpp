@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "host/settings.hpp"
 
 namespace lockstep {
 
 /// More threads than any machine gains from.
 inline constexpr int kMostThreads = 1024;
-
-/// Settings of a target or a sampler: a flat JSON object, KEY -> number, string, boolean or array.
-using Settings = nlohmann::json;
 
 /// How many draws of a parameter a run stores where it is not told: at most so many, over all stored chains;
 /// and where it is to store every one.

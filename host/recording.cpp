@@ -30,11 +30,6 @@ void keep_chains(StoredDraws& stored, const std::vector<int>& chains) {
 
 }  // namespace
 
-bool gives_evidence(const SamplerConfig& c) {
-  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
-         c.model.low == 0 && c.model.high == 1;
-}
-
 std::int64_t launch_length(std::int64_t t) {
   std::int64_t length = kChunk;
   while (t >= kMostBatches * length) length *= 2;

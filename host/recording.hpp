@@ -5,9 +5,6 @@
 
 namespace lockstep {
 
-/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
-bool gives_evidence(const SamplerConfig& config);
-
 /// Iterations of the first launches and batches.
 inline constexpr std::int64_t kChunk = 64;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/chain_run.hpp"
 #include "host/options.hpp"
 #include "host/progress.hpp"
 #include "host/sampler_config.hpp"
@@ -10,6 +11,9 @@ namespace lockstep {
 /// Device, precision, threads and stream key of a run. Under `--device cuda` without a usable GPU: UserError;
 /// under `auto` the CPU. `label` is the setting's, empty for a single run.
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label);
+
+/// How a RunOptions becomes what run_chains takes.
+ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
 
 /// Says on standard error, once, that `--device auto` found no GPU. For when nothing can be refused any more.
 void say_device(const RunOptions& run, const RunContext& context);

@@ -12,7 +12,6 @@
 #include "host/files.hpp"
 #include "host/program.hpp"
 #include "host/run_draws.hpp"
-#include "host/study_files.hpp"
 
 namespace lockstep {
 namespace {
@@ -115,11 +114,23 @@ FolderLock::~FolderLock() {
   close(descriptor_);
 }
 
+std::vector<fs::path> part_files(const fs::path& folder) {
+  std::error_code missing;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder / "parts", missing)) {
+    const std::string stem = entry.path().stem().string();
+    const bool is_number = !stem.empty() && std::all_of(stem.begin(), stem.end(),
+                                                        [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (is_number && entry.path().extension() == ".csv") found.push_back(entry.path());
+  }
+  return found;
+}
+
 void refuse_results(const fs::path& folder) {
   std::string found;
   for (const char* name : {"summary.json", "results.csv"})
     if (found.empty() && fs::exists(folder / name)) found = name;
-  if (found.empty() && has_parts(folder)) found = "parts";
+  if (found.empty() && !part_files(folder).empty()) found = "parts";
   if (!found.empty())
     throw UserError(
         fmt::format("{} holds the results of an earlier run, {} (they would be overwritten). Give another "

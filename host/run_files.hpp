@@ -36,6 +36,9 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
+/// The finished settings of a study in `folder`: all DIR/parts/<number>.csv.
+std::vector<std::filesystem::path> part_files(const std::filesystem::path& folder);
+
 /// Throws UserError where `folder` holds the results of an earlier run or study: the line names the three
 /// ways on, another --out, --force and --resume.
 void refuse_results(const std::filesystem::path& folder);

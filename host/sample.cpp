@@ -103,23 +103,6 @@ Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures&
 
 }  // namespace
 
-ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units) {
-  ChainRunOptions o;
-  o.units = std::move(units);
-  o.chains = run.chains;
-  o.warmup = run.warmup;
-  o.iterations = run.iterations;
-  o.gradients = run.gradients;
-  o.se = run.se;
-  o.init = run.init;
-  o.init_scale = run.init_scale;
-  o.draws = run.draws;
-  o.weighted_draws = run.weighted_draws;
-  o.warmup_draws = run.warmup_draws;
-  o.thin = run.thin;
-  return o;
-}
-
 std::function<void(const std::string&, double)> interruptible(
     std::function<void(const std::string&, double)> show) {
   interrupted();  // from here on somebody asks

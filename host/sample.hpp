@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/chain_run.hpp"
-#include "host/estimates.hpp"
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "host/options.hpp"
 
 namespace lockstep {
-
-/// How a RunOptions becomes what run_chains takes.
-ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
 
 /// `show`, which also throws Interrupted when the user wants to stop and nothing has been recorded yet.
 std::function<void(const std::string&, double)> interruptible(

@@ -221,4 +221,9 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   return c;
 }
 
+bool gives_evidence(const SamplerConfig& c) {
+  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
+         c.model.low == 0 && c.model.high == 1;
+}
+
 }  // namespace lockstep

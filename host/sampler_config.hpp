@@ -42,4 +42,7 @@ const std::vector<SamplerInfo>& sampler_registry();
 /// names and improper tempering (methods: int z(beta) g(beta) d beta must be finite).
 SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails);
 
+/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
+bool gives_evidence(const SamplerConfig& config);
+
 }  // namespace lockstep

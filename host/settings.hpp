@@ -8,9 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "host/options.hpp"
+#include <nlohmann/json.hpp>
 
 namespace lockstep {
+
+/// Settings of a target or a sampler: a flat JSON object, KEY -> number, string, boolean or array.
+using Settings = nlohmann::json;
 
 /// A typed, checked view of settings. Ask for every key with its default, then call finish():
 ///

@@ -12,6 +12,7 @@
 
 #include "host/errors.hpp"
 #include "host/files.hpp"
+#include "host/run_files.hpp"
 
 namespace lockstep {
 namespace {
@@ -130,19 +131,6 @@ std::vector<ResultRow> parse_results(const fs::path& file, std::string_view text
 /// The end of a part's text.
 std::string last_line(std::string_view text) { return fmt::format("# checksum {}\n", checksum(text)); }
 
-/// All DIR/parts/<number>.csv.
-std::vector<fs::path> part_files(const fs::path& folder) {
-  std::error_code missing;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder / "parts", missing)) {
-    const std::string stem = entry.path().stem().string();
-    const bool is_number = !stem.empty() && std::all_of(stem.begin(), stem.end(),
-                                                        [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (is_number && entry.path().extension() == ".csv") found.push_back(entry.path());
-  }
-  return found;
-}
-
 fs::path part_file(const fs::path& folder, int index) {
   return folder / "parts" / fmt::format("{}.csv", index);
 }
@@ -235,8 +223,6 @@ std::optional<StudyPart> read_part(const fs::path& folder, int index, const std:
   part.rows = parse_results(file, std::string_view(text).substr(end + 1), 2);
   return part;
 }
-
-bool has_parts(const fs::path& folder) { return !part_files(folder).empty(); }
 
 void clear_parts(const fs::path& folder) {
   for (const fs::path& file : part_files(folder)) fs::remove(file);

@@ -56,9 +56,6 @@ std::optional<StudyPart> read_part(const std::filesystem::path& folder, int inde
 /// The labels of the settings that are there, of whatever study; damaged parts apart.
 std::vector<std::string> labels_of_parts(const std::filesystem::path& folder);
 
-/// Whether DIR/parts/<number>.csv is there, for any number.
-bool has_parts(const std::filesystem::path& folder);
-
 /// Removes DIR/parts/<number>.csv, for a study that starts afresh; other files stay.
 void clear_parts(const std::filesystem::path& folder);
 

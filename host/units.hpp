@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "host/progress.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -59,16 +60,6 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
   for (double& s : sum) s = per / s;
   return sum;
 }
-
-/// How a run does, for whoever shows its progress, who asks when there is something to show; nothing that is
-/// computed depends on it.
-struct RunHealth {
-  struct Counts {
-    double gradients = 0, divergences = 0;  // over all chains; NaN: nobody counts them
-  };
-  std::function<Counts()> counts = [] { return Counts(); };
-  std::function<double()> rhat = {};  // the largest of any mean so far; or none
-};
 
 /// Where and how a run computes, and whom it tells.
 struct RunContext {

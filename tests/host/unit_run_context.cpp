@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "host/commands.hpp"
+#include "host/check.hpp"
 #include "host/errors.hpp"
 #include "host/interrupt.hpp"
 #include "host/peak.hpp"
