@@ -7,14 +7,14 @@
 #include <cstdio>
 #include <ctime>
 
-#include "host/chain_run.hpp"
-#include "host/errors.hpp"
-#include "host/files.hpp"
-#include "host/peak.hpp"
-#include "host/program.hpp"
-#include "host/run_context.hpp"
-#include "host/settings.hpp"
-#include "host/target_input.hpp"
+#include "host/options/target_input.hpp"
+#include "host/runs/chain_run.hpp"
+#include "host/runs/run_context.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/files.hpp"
+#include "host/util/peak.hpp"
+#include "host/util/program.hpp"
+#include "host/util/settings.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
 #endif

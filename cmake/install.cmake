@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install` gives the programs, the pictures' scripts, and a package that find_package(lockstep) finds; its
-# library is lockstep::lockstep-host, included as "host/sample.hpp".
+# library is lockstep::lockstep-host, included as "host/commands/sample.hpp".
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS lockstep lockstep-bench)
@@ -8,7 +8,7 @@ install(TARGETS lockstep-host lockstep-targets lockstep-flags EXPORT lockstep)
 foreach(folder kernels targets host)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.hpp")
 endforeach()
-install(DIRECTORY bench/plot bench/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
+install(DIRECTORY plot bench/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
         PATTERN __pycache__ EXCLUDE)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstepTargets.cmake DESTINATION ${package})

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "host/sample.hpp"
+#include "host/commands/sample.hpp"
 #include "targets/registry.hpp"
 
 int main() {

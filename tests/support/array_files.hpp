@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "host/arrays.hpp"
-#include "host/errors.hpp"
+#include "host/formats/arrays.hpp"
+#include "host/util/errors.hpp"
 
 namespace lockstep::testing {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "host/cli.hpp"
-#include "host/errors.hpp"
+#include "host/cli/cli.hpp"
+#include "host/util/errors.hpp"
 
 namespace lockstep::testing {
 

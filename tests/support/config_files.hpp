@@ -2,8 +2,8 @@
 #pragma once
 #include <fstream>
 
-#include "host/config.hpp"
-#include "host/errors.hpp"
+#include "host/options/config.hpp"
+#include "host/util/errors.hpp"
 #include "tests/support/run_python.hpp"
 
 namespace lockstep::testing {

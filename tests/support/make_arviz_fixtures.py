@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes arviz_fixtures.json: what ArviZ says about draws that tests/host/unit_diagnostics.cpp makes again.
+"""Writes arviz_fixtures.json: what ArviZ says about draws that tests/host/estimators/unit_diagnostics.cpp makes again.
 
 The draws are not stored, only how to make them: integer arithmetic up to one last division, so that Python
 and C++ agree to the last bit. Needs ArviZ, and arviz-stats for the nested R-hat:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes numpy_fixtures.json: files as NumPy writes them, in hexadecimal, with what tests/host/unit_arrays.cpp
+"""Writes numpy_fixtures.json: files as NumPy writes them, in hexadecimal, with what tests/host/formats/unit_arrays.cpp
 must read from them, or why it must refuse them. Needs NumPy and nothing else:
 
     /usr/bin/python3 tests/support/make_numpy_fixtures.py

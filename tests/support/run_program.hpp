@@ -56,7 +56,7 @@ class Program {
     if (pid_ != 0) return;
     // Threads that spin while they wait are slow where several tests share the cores.
     setenv("OMP_WAIT_POLICY", "passive", 1);
-    setenv("LOCKSTEP_PLOT_DIR", LOCKSTEP_SOURCE_DIR "/bench/plot", 0);  // unless the test has set it
+    setenv("LOCKSTEP_PLOT_DIR", LOCKSTEP_SOURCE_DIR "/plot", 0);  // unless the test has set it
     setenv("LOCKSTEP_PYTHON", LOCKSTEP_PYTHON, 0);
     unsetenv("LOCKSTEP_DATA");
     signal(SIGINT, SIG_DFL);

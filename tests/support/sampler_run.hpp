@@ -3,12 +3,12 @@
 // Whole runs of a sampler on a target: scout, warm-up, recording, estimates.
 #include <gtest/gtest.h>
 
-#include "host/estimates.hpp"
-#include "host/files.hpp"
-#include "host/gates.hpp"
-#include "host/run_context.hpp"
-#include "host/sample.hpp"
-#include "host/target_input.hpp"
+#include "host/commands/sample.hpp"
+#include "host/estimators/estimates.hpp"
+#include "host/options/target_input.hpp"
+#include "host/runs/gates.hpp"
+#include "host/runs/run_context.hpp"
+#include "host/util/files.hpp"
 
 namespace lockstep::testing {
 

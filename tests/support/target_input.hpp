@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "host/errors.hpp"
+#include "host/util/errors.hpp"
 #include "targets/target.hpp"
 
 namespace lockstep::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines on the GPU: against the CPU's, and against themselves however the work is divided.
-#include "host/run_context.hpp"
+#include "host/runs/run_context.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/parity.hpp"

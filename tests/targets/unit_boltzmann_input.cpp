@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "host/data.hpp"
-#include "host/target_input.hpp"
+#include "host/formats/data.hpp"
+#include "host/options/target_input.hpp"
 #include "targets/boltzmann_exact.hpp"
 #include "tests/support/boltzmann.hpp"
 #include "tests/support/complaint.hpp"

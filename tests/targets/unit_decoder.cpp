@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "host/errors.hpp"
+#include "host/util/errors.hpp"
 #include "tests/support/decoder.hpp"
 #include "tests/support/subject.hpp"
 

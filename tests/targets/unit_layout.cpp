@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the source tree: kernels <- targets <- host <- { bench, tests }. Each rule is a function from
-// a tree of files to its complaints; planted trees show that each of them can complain.
+// The order of the source tree: kernels <- targets <- host <- { bench, tests }, and of the rooms of host/.
+// Each rule is a function from a tree of files to its complaints; planted trees show that each of them can
+// complain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +82,27 @@ Complaints against_the_order(const Tree& tree) {
   return bad;
 }
 
+/// The rooms of host/, from the ground up; every file of it stands in one and includes nothing of a higher
+/// one.
+Complaints up_the_rooms(const Tree& tree) {
+  static const std::vector<std::string> rooms = {"util",  "formats",  "estimators", "options", "runs",
+                                                 "paths", "commands", "studies",    "cli"};
+  const auto floor_of = [](const std::string& path) {
+    const auto begin = std::string("host/").size(), end = path.find('/', begin);
+    return std::find(rooms.begin(), rooms.end(),
+                     path.substr(begin, end == std::string::npos ? 0 : end - begin));
+  };
+  Complaints bad;
+  for (const auto& [path, text] : tree) {
+    if (folder_of(path) != "host" || !is_source(path)) continue;
+    if (floor_of(path) == rooms.end()) bad.push_back(path + " stands in no room");
+    for (const std::string& name : includes(text))
+      if (folder_of(name) == "host" && floor_of(name) > floor_of(path))
+        bad.push_back(path + " includes " + name);
+  }
+  return bad;
+}
+
 /// What is compiled for a GPU is decided in kernels/ alone.
 Complaints cuda_macros_outside_kernels(const Tree& tree) {
   Complaints bad;
@@ -152,6 +174,7 @@ Complaints not_exercised(const Tree& tree) {
 }
 
 TEST(Layout, IncludesFollowTheOrderOfTheFolders) { EXPECT_THAT(against_the_order(read_tree()), IsEmpty()); }
+TEST(Layout, IncludesOfTheHostRunDownItsRooms) { EXPECT_THAT(up_the_rooms(read_tree()), IsEmpty()); }
 TEST(Layout, CudaMacrosStayInKernels) { EXPECT_THAT(cuda_macros_outside_kernels(read_tree()), IsEmpty()); }
 TEST(Layout, EveryFileNamesItsLicence) { EXPECT_THAT(without_licence(read_tree()), IsEmpty()); }
 TEST(Layout, EverySourceIsExercisedByATest) { EXPECT_THAT(not_exercised(read_tree()), IsEmpty()); }
@@ -189,6 +212,23 @@ TEST(LayoutRules, AnIncludeAgainstTheOrderIsFound) {
   }
 }
 
+TEST(LayoutRules, AnIncludeUpTheRoomsIsFound) {
+  const Tree good = {{"host/util/a.hpp", "#include \"kernels/b.hpp\"\n"},
+                     {"host/runs/a.cpp", "#include \"host/util/a.hpp\"\n#include \"host/runs/b.hpp\"\n"},
+                     {"host/CMakeLists.txt", ""}};
+  EXPECT_THAT(up_the_rooms(good), IsEmpty());
+  for (const char* name : {"host/paths/a.hpp", "host/cli/a.hpp", "host/cellar/a.hpp"}) {
+    Tree bad = good;
+    bad["host/runs/c.hpp"] = "#include \"" + std::string(name) + "\"\n";
+    EXPECT_THAT(up_the_rooms(bad), ElementsAre(HasSubstr(name))) << name;
+  }
+  for (const char* path : {"host/a.cpp", "host/cellar/a.cpp"}) {
+    Tree bad = good;
+    bad[path] = "";
+    EXPECT_THAT(up_the_rooms(bad), ElementsAre(HasSubstr("stands in no room"))) << path;
+  }
+}
+
 TEST(LayoutRules, ACudaMacroOutsideKernelsIsFound) {
   const std::string compiler = std::string("#ifdef __CUDA") + "CC__\n",
                     device = std::string("#if __CUDA") + "_ARCH__\n";
@@ -210,11 +250,11 @@ TEST(LayoutRules, AMissingLicenceIsFound) {
 }
 
 TEST(LayoutRules, AnUnexercisedSourceIsFound) {
-  Tree tree = {{"tests/host/unit_a.cpp", "#include \"host/a.hpp\"\n// runs host/main.cpp\n"},
+  Tree tree = {{"tests/host/unit_a.cpp", "#include \"host/a.hpp\"\n// runs host/cli/main.cpp\n"},
                {"host/a.hpp", "#include \"kernels/a.hpp\"\n"},
                {"host/a.cpp", "#include \"host/a.hpp\"\n#include \"targets/factory.hpp\"\n"},
                {"host/a_more.cpp", "#include \"host/a.hpp\"\n"},
-               {"host/main.cpp", ""},
+               {"host/cli/main.cpp", ""},
                {"kernels/a.hpp", ""},
                {"targets/factory.hpp", ""},
                {"targets/factory.in", "#include \"targets/@NAME@.hpp\"\n"},

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "host/target_input.hpp"
+#include "host/options/target_input.hpp"
 #include "targets/radon.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/points.hpp"

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/cli/cli_options.hpp"
+
+#include <set>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* what = "What to sample";
+constexpr const char* how_long = "How long";
+constexpr const char* starts = "Adaptation and starts";
+constexpr const char* where = "Where to compute";
+constexpr const char* output = "Output";
+using enum OptionKind;
+
+const OptionSpec data_dir = {"--data-dir", "DIR", text, what,
+                             "Folder in which data files are looked for (default $LOCKSTEP_DATA)."};
+const OptionSpec device = {"--device", "NAME", text, where, "auto (a GPU where there is one), cpu or cuda.",
+                           true};
+const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: all)."};
+const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
+const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
+
+}  // namespace
+
+std::vector<OptionSpec> run_option_specs(const std::string& command) {
+  const bool evidence = command == "evidence", check = command == "check";
+  std::vector<OptionSpec> specs = {
+      {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
+      evidence ? OptionSpec{"--method", "NAME", text, what,
+                            "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe, ti or bound "
+                            "(default auto)."}
+               : OptionSpec{"--sampler", "NAME", text, what,
+                            "The algorithm (default pe); lockstep samplers lists them."},
+      {"--data", "FILE", text, what,
+       "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
+      data_dir,
+      {"--set", "SCOPE.KEY=VALUE", repeated, what,
+       check ? "A setting of the target: target.KEY=VALUE. May be repeated."
+             : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
+      {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
+      {"--config", "FILE.toml", text, what,
+       "Options from a file, such as a run.toml; the command line wins."},
+      {"--chains", "N", number, how_long,
+       evidence ? "Chains that run side by side (default: by the budget)." : "Chains that run side by side.",
+       !evidence},
+      {"--iterations", "N", number, how_long,
+       evidence ? "Instead: iterations that are recorded, per chain (not ais, bdmc, smc)."
+                : "Iterations recorded per chain (2000 with --init of several points).",
+       !evidence},
+      {"--gradients", "G", number, how_long,
+       evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
+                : "Instead: stop at G target gradients over all chains, warm-up not counted."},
+      {"--se", "S", number, how_long,
+       evidence ? "Stop when the error of log Z is below S (default 0.02), from 1e7 gradients on."
+                : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
+      {"--warmup", "N", number, starts,
+       evidence ? "Iterations that adapt the sampler and are not recorded (pe only; default by the budget)."
+                : "Iterations that adapt the sampler and are not recorded.",
+       !evidence},
+      {"--init", "START", text, starts,
+       "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
+      {"--init-scale", "S", number, starts,
+       check ? "Standard deviation of the points, where the target has no exact draws."
+             : "Standard deviation of the normal starts of scout's search.",
+       true},
+      {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
+      device,
+      threads,
+      {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
+      {"--out", "DIR", text, output,
+       "Folder for summary.json, run.toml, report.html and the rest; without it, no files."},
+      {"--draws", "[N|all]", optional, output,
+       "Store draws.nc too, with at most N draws of a parameter (default 1000)."},
+      {"--weighted-draws", "", toggle, output,
+       "Store the weighted states behind them too (group weighted of draws.nc)."},
+      {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
+      {"--thin", "N", number, output, "Store every N-th draw.", true},
+      {"--no-pictures", "", toggle, output, "Leave out report.html and its pictures."},
+      {"--checkpoint", "SECONDS", number, output,
+       evidence ? "Save the state every so often (default: only when interrupted; not ais, bdmc, smc)."
+                : "Save the state every so often (default: only when interrupted)."},
+      {"--resume", "", toggle, output,
+       "Go on with the run in --out: from its checkpoint, or from its start; a finished one is shown."},
+      force,
+      {"--json", "", toggle, output, "Print the summary as JSON on standard output, and nothing else there."},
+      quiet};
+  static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
+                                                 "--config",  "--init-scale", "--seed",     "--device",
+                                                 "--threads", "--precision"};
+  if (check) std::erase_if(specs, [](const OptionSpec& spec) { return !of_check.contains(spec.flag); });
+  return specs;
+}
+
+std::vector<OptionSpec> study_option_specs() {
+  return {{"--replicates", "R", number, what, "Replicates of each setting (default: what the file says)."},
+          {"--only", "LABEL", repeated, what, "Run only this setting. May be repeated."},
+          data_dir,
+          device,
+          threads,
+          {"--out", "DIR", text, output, "Folder for results.csv, table.md, pictures and report.html."},
+          {"--resume", "", toggle, output, "Keep the settings that --out already holds and run the rest."},
+          force,
+          quiet};
+}
+
+std::vector<OptionSpec> option_specs(const std::string& command) {
+  if (command == "study") return study_option_specs();
+  if (command == "devices")
+    return {{"--measure", "", toggle, "What to show",
+             "Measure peak arithmetic and bandwidth too; takes seconds."}};
+  if (command == "targets" || command == "samplers") return {};
+  return run_option_specs(command);
+}
+
+const CommandText& program_text() {
+  static const CommandText program = {
+      "lockstep", "", "",
+      "Markov chain Monte Carlo for many chains at once, on the CPU or a GPU:\n"
+      "samples a density, estimates its normalising constant, and repeats published experiments.",
+      "Examples:\n"
+      "  lockstep sample --target mixture20\n"
+      "  lockstep evidence --target mixture20 --method ais --out run1\n\n"
+      "Exit status: 0 done, 2 bad input, 3 done but a gate failed or the run was too short to judge (never "
+      "of study),\n"
+      "130 interrupted, 1 anything else."};
+  return program;
+}
+
+const std::vector<CommandText>& command_texts() {
+  static const std::vector<CommandText> texts = {
+      {"targets", "NAME", "Show only this target, in full.",
+       "List the targets, or show one in full.\n"
+       "In full: its formula, dimension, settings, data format, and what is known about the truth.",
+       "Examples:\n"
+       "  lockstep targets\n"
+       "  lockstep targets mixture20"},
+      {"samplers", "NAME", "Show only this sampler, in full.",
+       "List the samplers and the methods of evidence, or show one in full.\n"
+       "In full: what it does, its settings with their defaults, and where it was published.",
+       "Examples:\n"
+       "  lockstep samplers\n"
+       "  lockstep samplers pe"},
+      {"devices", "", "",
+       "List the back ends, the CPU's instruction sets and the GPUs.\n"
+       "With --measure also what they reach, against which throughput is reported.",
+       "Examples:\n"
+       "  lockstep devices\n"
+       "  lockstep devices --measure"},
+      {"sample", "", "",
+       "Draw from a target with many chains and report its moments.\n"
+       "Ends with diagnostics and a verdict: exit status 3 says that a gate failed, or that the run was too "
+       "short.",
+       "Examples:\n"
+       "  lockstep sample --target mixture20 --sampler pe --set target.scenario=b --seed 7\n"
+       "  lockstep sample --target gaussian --sampler hmc --set target.dim=10 --iterations 5000 --draws "
+       "--out run1\n\n"
+       "A file for --init holds one start a row, which the chains share out:\n"
+       "JSON, {\"x\": [[0, 0], [5, 5]]}, or CSV or .npy with a column for each axis (CSV with or without a "
+       "header)."},
+      {"evidence", "", "",
+       "Estimate the logarithm of a target's normalising constant (the evidence).\n"
+       "Runs until the standard error is small or the budget of gradients is spent.",
+       "Examples:\n"
+       "  lockstep evidence --target mixture20 --method ais\n"
+       "  lockstep evidence --target radon --data radon.json --method bdmc --se 0.1 --out run2\n\n"
+       "A file for --init holds one known point a row, as of lockstep sample: the scout's base covers them."},
+      {"study", "FILE.toml", "The study: replicates x settings.",
+       "Run every setting of a study many times and compare with the truth.\n"
+       "Writes tables, pictures and a report; an interrupted study goes on with --resume.",
+       "Examples:\n"
+       "  lockstep study bench/studies/table1.toml --out results\n"
+       "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\"\n\n"
+       "Exit status: 0 even where settings fail their gates (table.md names them), never 3."},
+      {"check", "NAME", "The target to check; the same as --target.",
+       "Check a target: its gradient, that all lanes agree, and that transitions keep it.\n"
+       "For a new target before it is trusted, or for a new machine.",
+       "Examples:\n"
+       "  lockstep check --target mixture20\n"
+       "  lockstep check --target gaussian --set target.dim=5 --device cpu"}};
+  return texts;
+}
+
+}  // namespace lockstep

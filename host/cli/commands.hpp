@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/cli/cli.hpp"
+
+namespace lockstep {
+
+/// Runs a parsed command line and returns the exit status: 0 done, 3 a gate failed, 130 interrupted.
+int run_command(const CommandLine& line);
+
+}  // namespace lockstep

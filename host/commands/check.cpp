@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What anyone who brings a target wants to know before trusting a run on it.
+#include "host/commands/check.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <span>
+
+#include "host/options/target_input.hpp"
+#include "host/runs/run_context.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kPoints = 64;
+
+/// Points that matter: exact draws where the target gives them, else normals of the initial scale.
+std::vector<double> points(const TargetInstance& target, double scale, int count) {
+  const int d = target.dim();
+  std::vector<double> x(std::size_t(count) * d);
+  ExactDraw random(20260101);
+  for (int p = 0; p < count; ++p) {
+    if (target.can_draw())
+      target.draw(random, x.data() + std::size_t(p) * d);
+    else
+      for (int i = 0; i < d; ++i) x[p * d + i] = scale * random.normal();
+  }
+  return x;
+}
+
+/// Maximum that keeps a NaN, so that a NaN anywhere fails its check.
+double larger(double worst, double value) { return std::isnan(worst) || value <= worst ? worst : value; }
+
+bool report(const char* what, bool good, const std::string& detail) {
+  fmt::print("{:<12} {:<5} {}\n", what, good ? "ok" : "FAIL", detail);
+  return good;
+}
+
+/// Largest difference between the gradient and central differences, relative to the gradient's size.
+bool check_gradient(const TargetInstance& target, const std::vector<double>& x) {
+  const int d = target.dim();
+  double worst = 0;
+  std::vector<double> g(d);
+  for (int p = 0; p < kPoints; ++p) {
+    std::vector<double> at(x.begin() + std::size_t(p) * d, x.begin() + std::size_t(p + 1) * d);
+    target.log_density(at.data(), g.data());
+    double size = 1;
+    for (double v : g) size = std::max(size, std::abs(v));
+    for (int i = 0; i < d; ++i) {
+      // Far below the width of what is here, which a steep gradient shows to be narrow.
+      const double h = std::min(1e-5 * std::max(0.1, std::abs(at[i])), 1e-3 / size), centre = at[i];
+      at[i] = centre + h;
+      const double up = target.log_density(at.data(), nullptr);
+      at[i] = centre - h;
+      const double down = target.log_density(at.data(), nullptr);
+      at[i] = centre;
+      worst = larger(worst, std::abs((up - down) / (2 * h) - g[i]) / size);
+    }
+  }
+  return report("gradient", worst < 1e-4,
+                fmt::format("largest relative difference from central differences {:.1e}", worst));
+}
+
+/// Log density and gradient of the batch engine against the scalar reference.
+bool check_lanes(const TargetInstance& target, const RunContext& context, const std::vector<double>& x) {
+  const int d = target.dim();
+  EngineSpec spec;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  for (int p = 0; p < kPoints; ++p) {
+    spec.chain.push_back(std::uint32_t(p));
+    spec.unit.push_back(0);
+  }
+  auto engine = target.engine(spec);
+  std::vector<double> rows(std::size_t(d) * kPoints), at(d), g(d);
+  for (int p = 0; p < kPoints; ++p)
+    for (int i = 0; i < d; ++i) {
+      // The reference sees what the batch sees: positions rounded to the state's precision.
+      const double v = x[std::size_t(p) * d + i];
+      rows[std::size_t(i) * kPoints + p] = context.precision == Precision::full ? v : double(float(v));
+    }
+  engine->set_position(rows);
+  engine->initialize();
+  const auto gradient = engine->gradient(), cache = engine->cache();
+  double worst = 0;
+  for (int p = 0; p < kPoints; ++p) {
+    for (int i = 0; i < d; ++i) at[i] = rows[std::size_t(i) * kPoints + p];
+    const double l = target.log_density(at.data(), g.data());
+    worst = larger(worst, std::abs(cache[p] - l) / std::max(1.0, std::abs(l)));
+    double size = 1;
+    for (double v : g) size = std::max(size, std::abs(v));
+    for (int i = 0; i < d; ++i)
+      worst = larger(worst, std::abs(gradient[std::size_t(i) * kPoints + p] - g[i]) / size);
+  }
+  const double limit = context.precision == Precision::full ? 1e-10 : 2e-4;
+  return report("lanes", worst < limit,
+                fmt::format("{}: largest relative difference from the scalar reference {:.1e}",
+                            device_name(context), worst));
+}
+
+/// Standard deviation of each of the `dim` axes of [axis][chain]; 1 where nothing varies.
+std::vector<double> spread(const std::vector<double>& rows, int dim) {
+  const std::size_t chains = rows.size() / dim;
+  std::vector<double> sd(dim);
+  for (int i = 0; i < dim; ++i) {
+    const auto x = std::span(rows).subspan(i * chains, chains);
+    double mean = 0, square = 0;
+    for (double v : x) mean += v / double(chains);
+    for (double v : x) square += (v - mean) * (v - mean) / double(chains);
+    sd[i] = square > 0 ? std::sqrt(square) : 1;
+  }
+  return sd;
+}
+
+/// Exact draws, 20 HMC transitions: means and second moments must not move by more than 4.5 standard errors.
+bool check_invariance(const TargetInstance& target, const RunContext& context) {
+  if (!target.can_draw())
+    return report("invariance", true, "skipped: the target has no exact draws to start from");
+  const int d = target.dim(), chains = 8192;
+  const auto x = points(target, 1, chains);
+  EngineSpec spec;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  number_chains(spec, {0}, chains);
+  auto engine = target.engine(spec);
+  std::vector<double> rows(std::size_t(d) * chains);
+  for (int p = 0; p < chains; ++p)
+    for (int i = 0; i < d; ++i) rows[std::size_t(i) * chains + p] = x[std::size_t(p) * d + i];
+  set_axis(*engine, engine->layout().scale(), spread(rows, d), d);
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = 5;
+  const auto advance = [&](double step, int begin, int end) {
+    set_per_unit(*engine, ParameterLayout::step_size, {step});
+    engine->set_position(rows);
+    engine->initialize();
+    launch.begin = begin;
+    launch.end = end;
+    engine->advance(launch);
+    return unit_means(engine->take_stats(), stat_acceptance, chains, 1)[0] / (end - begin);
+  };
+  // The longest step that is accepted half the time: modes may be far narrower than the whole target.
+  double step = 1 / std::pow(double(d), 0.25);
+  for (int t = 100; t < 400 && !(advance(step, t, t + 5) >= 0.5); t += 5) step /= 2;
+  const double acceptance = advance(step, 0, 20);
+  const auto after = engine->position();
+  // Each chain's own change has mean zero under invariance: a paired z-score.
+  double worst = 0;
+  for (int i = 0; i < d; ++i)
+    for (int power = 1; power <= 2; ++power) {
+      double sum = 0, square = 0;
+      for (int c = 0; c < chains; ++c) {
+        const double a = rows[std::size_t(i) * chains + c], b = after[std::size_t(i) * chains + c];
+        const double change = power == 1 ? b - a : b * b - a * a;
+        sum += change;
+        square += change * change;
+      }
+      if (square > 0) worst = larger(worst, std::abs(sum) / std::sqrt(square));
+    }
+  const double limit = std::sqrt(2 * std::log(2 * d / 1e-4));  // family-wise false alarm below 1e-4
+  return report("invariance", worst < limit && acceptance > 0.01,
+                fmt::format("20 HMC transitions from {} exact draws: largest |z| {:.2f} (limit {:.2f}), "
+                            "acceptance {:.2f}, step "
+                            "{:.1e} of the spread",
+                            chains, worst, limit, acceptance, step));
+}
+
+}  // namespace
+
+bool check_target(const RunOptions& run) {
+  const auto target = build_target(run);
+  const RunContext context = make_context(run, *target, "check");
+  const auto x = points(*target, run.init_scale, kPoints);
+  const bool gradient = check_gradient(*target, x);
+  const bool lanes = check_lanes(*target, context, x);
+  return check_invariance(*target, context) && gradient && lanes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+
+#include "host/commands/evidence.hpp"
+#include "host/options/item_config.hpp"
+#include "host/paths/item_paths.hpp"
+
+namespace lockstep {
+
+/// What is known of every item that has been done, in order.
+struct ItemTable {
+  std::vector<double> log_z, se, unscaled_se, df, lower, lower_se, upper, upper_se, ess, reverse_ess,
+      acceptance, bound, round_trips, drift;
+  double gradients = 0, divergences = 0;
+  int done() const { return int(log_z.size()); }
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("log_z", log_z);
+    archive("se", se);
+    archive("unscaled_se", unscaled_se);
+    archive("df", df);
+    archive("lower", lower);
+    archive("lower_se", lower_se);
+    archive("upper", upper);
+    archive("upper_se", upper_se);
+    archive("ess", ess);
+    archive("reverse_ess", reverse_ess);
+    archive("acceptance", acceptance);
+    archive("bound", bound);
+    archive("round_trips", round_trips);
+    archive("drift", drift);
+    archive("gradients", gradients);
+    archive("divergences", divergences);
+  }
+  /// All of it as numbers, to be sent to another process, and what that one does with them.
+  std::vector<double> numbers() const;
+  void append(const std::vector<double>& numbers);
+};
+
+/// Adds the items of a batch to the table.
+void run_items(const RunContext& context, const ItemConfig& config, const ItemPilot& pilot,
+               std::vector<std::uint32_t> items, ItemTable& table);
+
+/// A mean over items, with the standard error of their scatter (NaN of one).
+LogZ mean_over_items(const std::vector<double>& values);
+/// The 95 % interval of that mean by resampling items (percentiles); the same on every machine.
+std::array<double, 2> interval_over_items(const std::vector<double>& values);
+
+/// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
+/// are as large as keeps every thread busy, and processes that share the run take one each at a time, in
+/// order: numbers do not depend on how many there are. After that the checkpoint is saved where one is asked
+/// for.
+nlohmann::ordered_json item_evidence(const RunOptions& run, const TargetInstance& target, bool& interrupted,
+                                     const std::string& label);
+
+}  // namespace lockstep

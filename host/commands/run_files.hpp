@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "host/runs/checkpoint.hpp"
+
+namespace lockstep {
+
+/// A folder that no other process writes to while this lives.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  /// Makes the folder, proves that it can be written, locks it, and removes temporary files that a killed run
+  /// has left. Throws UserError when it cannot be written, or when another run has it. The kernel ends the
+  /// lock of a process that is killed; on a file system without locks there is none.
+  explicit FolderLock(const std::filesystem::path& folder);
+  FolderLock(FolderLock&& other) noexcept { swap(other); }
+  FolderLock& operator=(FolderLock&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~FolderLock();
+
+ private:
+  void swap(FolderLock& other) {
+    std::swap(file_, other.file_);
+    std::swap(descriptor_, other.descriptor_);
+  }
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+};
+
+/// The finished settings of a study in `folder`: all DIR/parts/<number>.csv.
+std::vector<std::filesystem::path> part_files(const std::filesystem::path& folder);
+
+/// Throws UserError where `folder` holds the results of an earlier run or study: the line names the three
+/// ways on, another --out, --force and --resume.
+void refuse_results(const std::filesystem::path& folder);
+
+/// Thrown when a run is over and not all of its files could be written; nothing else of it is lost.
+struct FilesLost : std::runtime_error {
+  FilesLost(const std::string& why, nlohmann::ordered_json s)
+      : std::runtime_error(why), summary(std::move(s)) {}
+  nlohmann::ordered_json summary;
+};
+
+/// What `sample` and `evidence` keep in --out, from its opening to the last file. Without --out it does
+/// nothing.
+struct RunFiles {
+  /// A file of the run beside its summary: its name in the folder, and what writes it there, atomically.
+  struct Other {
+    std::string name;
+    std::function<void(const std::filesystem::path&)> write;
+  };
+
+  FolderLock lock;
+  std::filesystem::path folder;
+  CheckpointPlan checkpoint;
+  std::optional<nlohmann::ordered_json> finished;  // its summary, where --resume meets a finished run
+
+  /// The end of every run: adds to the summary what tells it from others (`identity`) and its `files`, writes
+  /// it, then the other files, and removes the checkpoint of a run that is complete. A file that cannot be
+  /// written keeps no other from being written: FilesLost says which and why when the rest is done.
+  void finish(nlohmann::ordered_json& summary, bool interrupted, const std::vector<Other>& others) const;
+};
+
+/// Opens --out, once what is asked for is known to be right: locks it and writes run.toml, so that --out and
+/// --resume are all that is needed to go on. Under --resume: goes on from the checkpoint, or has nothing to
+/// do
+/// (`finished`), or begins a run that was ended before its first checkpoint. Throws UserError where the
+/// folder has another run's results or checkpoint, or a damaged one; --force removes them.
+RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective);
+
+}  // namespace lockstep

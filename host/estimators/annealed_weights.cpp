@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/estimators/annealed_weights.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace lockstep {
+
+WeightSummary summarise_weights(const std::vector<double>& log_weights) {
+  const double n = double(log_weights.size());
+  LogSum total;
+  double mean = 0;
+  for (double v : log_weights) {
+    total.add(v);
+    mean += v / n;
+  }
+  double squares = 0, scatter = 0, log_scatter = 0;
+  for (double v : log_weights) {
+    const double share = std::exp(v - total.log());
+    squares += share * share;
+    scatter += (share - 1 / n) * (share - 1 / n);
+    log_scatter += (v - mean) * (v - mean);
+  }
+  const bool several = log_weights.size() > 1;
+  const auto of_runs = [&](double estimate, double se) { return LogZ{estimate, se, se, n - 1}; };
+  return {of_runs(total.log() - std::log(n), several ? std::sqrt(scatter * n / (n - 1)) : NAN),
+          of_runs(mean, several ? std::sqrt(log_scatter / (n - 1) / n) : NAN),
+          1 / squares};
+}
+
+LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vector<double>& reverse) {
+  const double nf = double(forward.size()), nr = double(reverse.size()), m = std::log(nr / nf);
+  struct Side {
+    double sum = 0, squares = 0, slope = 0;
+    void add(double a) {
+      const double p = 1 / (1 + std::exp(-a)), rest = 1 / (1 + std::exp(a));
+      sum += p;
+      squares += p * p;
+      slope += p * rest;
+    }
+    /// Variance of the sum over n independent runs.
+    double variance(double n) const { return std::max(0.0, squares - sum * sum / n) * n / (n - 1); }
+  };
+  const auto sides = [&](double c) {
+    Side f, r;
+    for (double v : forward) f.add(v - c + m);
+    for (double v : reverse) r.add(v + c - m);
+    return std::pair(f, r);
+  };
+  // The root of log(sum_forward) - log(sum_reverse), which falls with c and is nearly straight where the
+  // overlap is small. It lies between the extreme weights but for those that are 0.
+  double low = INFINITY, high = -INFINITY;
+  for (double v : forward)
+    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  for (double v : reverse)
+    if (std::isfinite(v)) low = std::min(low, -v), high = std::max(high, -v);
+  low -= std::log(nf) + 1;
+  high += std::log(nr) + 1;
+  double c = 0.5 * (low + high);
+  for (int i = 0; i < 200; ++i) {
+    const auto [f, r] = sides(c);
+    const double difference = std::log(f.sum) - std::log(r.sum);
+    (difference > 0 ? low : high) = c;
+    double next = c + difference / (f.slope / f.sum + r.slope / r.sum);
+    if (!(next > low && next < high)) next = 0.5 * (low + high);
+    const double moved = std::abs(next - c);
+    c = next;
+    if (!(moved > 1e-13 * (1 + std::abs(c)))) break;
+  }
+  const auto [f, r] = sides(c);
+  if (!(f.sum > 0 && r.sum > 0)) return {NAN, NAN};
+  return {c, std::sqrt(f.variance(nf) + r.variance(nr)) / (f.slope + r.slope)};
+}
+
+double bennett_bootstrap_se(const std::vector<double>& forward, const std::vector<double>& reverse,
+                            int resamples) {
+  // The sequence of the generator is fixed by the standard, those of the distributions are not: hence `%`.
+  std::mt19937_64 random(1);
+  const auto resample = [&](const std::vector<double>& x) {
+    std::vector<double> y(x.size());
+    for (double& v : y) v = x[random() % x.size()];
+    return y;
+  };
+  double mean = 0, squares = 0;  // Welford
+  for (int i = 0; i < resamples; ++i) {
+    const std::vector<double> f = resample(forward), r = resample(reverse);
+    const double c = bennett_acceptance_ratio(f, r).estimate, d = c - mean;
+    mean += d / (i + 1);
+    squares += d * (c - mean);
+  }
+  return std::sqrt(squares / (resamples - 1));
+}
+
+Bidirectional bidirectional(const std::vector<double>& forward, const std::vector<double>& reverse) {
+  const WeightSummary f = summarise_weights(forward), r = summarise_weights(reverse);
+  const auto negative = [](LogZ v) { return LogZ{-v.estimate, v.se}; };
+  return {f.mean_log,
+          negative(r.mean_log),
+          f.log_mean,
+          negative(r.log_mean),
+          f.ess,
+          r.ess,
+          bennett_acceptance_ratio(forward, reverse),
+          bennett_bootstrap_se(forward, reverse)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/estimators/schedules.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <string>
+
+#include "host/estimators/log_sums.hpp"
+#include "host/util/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+template <class Shape>
+std::vector<double> shaped_ladder(int steps, Shape shape) {
+  assert(steps >= 1);
+  std::vector<double> ladder(steps + 1, 0.0);
+  for (int k = 1; k < steps; ++k) ladder[k] = shape(double(k) / steps);
+  ladder[steps] = 1;
+  return ladder;
+}
+
+}  // namespace
+
+std::vector<double> linear_ladder(int steps) {
+  return shaped_ladder(steps, [](double t) { return t; });
+}
+std::vector<double> sigmoid_ladder(int steps, double r) {
+  const auto s = [](double t) { return 1 / (1 + std::exp(-t)); };
+  return shaped_ladder(steps, [&](double t) { return (s(r * (2 * t - 1)) - s(-r)) / (s(r) - s(-r)); });
+}
+std::vector<double> quadratic_ladder(int steps) {
+  return shaped_ladder(steps, [](double t) { return t * t; });
+}
+
+void check_ladder(const std::vector<double>& ladder) {
+  if (ladder.size() < 2 || ladder.front() != 0 || ladder.back() != 1)
+    throw UserError(
+        "the ladder of inverse temperatures does not run from 0 to 1 (it must connect the base with the "
+        "target). "
+        "Start it with 0 and end it with 1");
+  for (std::size_t k = 1; k < ladder.size(); ++k)
+    if (!(ladder[k] > ladder[k - 1]))  // true for NaN too
+      throw UserError("the ladder of inverse temperatures does not increase at entry " +
+                      std::to_string(k + 1) +
+                      " (levels must differ, in order). Sort it and remove what is double");
+}
+
+double rejection_rate(std::vector<double> low, std::vector<double> high, double step) {
+  assert(!low.empty() && !high.empty());
+  std::sort(low.begin(), low.end());
+  std::sort(high.begin(), high.end());
+  // For each low value, the high ones below it: their number and the sum of exp(step (high - last of them)).
+  double accepted = 0, sum = 0;
+  std::size_t below = 0;
+  for (const double d : low) {
+    for (; below < high.size() && high[below] < d; ++below)
+      sum = 1 + (below > 0 ? sum * std::exp(step * (high[below - 1] - high[below])) : 0);
+    if (below > 0) accepted += sum * std::exp(step * (high[below - 1] - d));
+    accepted += double(high.size() - below);
+  }
+  return 1 - accepted / double(low.size()) / double(high.size());
+}
+
+double local_barrier(std::vector<double> delta) {
+  const double n = double(delta.size());
+  std::sort(delta.begin(), delta.end());
+  double sum = 0;  // of |x_i - x_j| over i < j
+  for (std::size_t i = 0; i < delta.size(); ++i) sum += (2 * double(i) + 1 - n) * delta[i];
+  return sum / (n * (n - 1));
+}
+
+double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments) {
+  assert(log_weights.size() == log_increments.size());
+  LogSum weight, first, second;
+  for (std::size_t i = 0; i < log_weights.size(); ++i) {
+    weight.add(log_weights[i]);
+    first.add(log_weights[i] + log_increments[i]);
+    second.add(log_weights[i] + 2 * log_increments[i]);
+  }
+  return std::sqrt(std::max(0.0, second.log() + weight.log() - 2 * first.log()));
+}
+
+CommunicationBarrier::CommunicationBarrier(std::vector<double> ladder, const std::vector<double>& rates)
+    : ladder_(std::move(ladder)), sum_(1, 0.0), slope_(ladder_.size()) {
+  assert(ladder_.size() >= 2 && rates.size() + 1 == ladder_.size());
+  const std::size_t steps = rates.size();
+  std::vector<double> width(steps), secant(steps);
+  for (std::size_t k = 0; k < steps; ++k) {
+    assert(rates[k] >= 0);
+    sum_.push_back(sum_.back() + rates[k]);
+    width[k] = ladder_[k + 1] - ladder_[k];
+    secant[k] = rates[k] / width[k];
+  }
+  // Inside: a weighted harmonic mean of the secants on either side, 0 where one is 0.
+  for (std::size_t k = 1; k < steps; ++k) {
+    const double left = 2 * width[k] + width[k - 1], right = width[k] + 2 * width[k - 1];
+    if (rates[k - 1] > 0 && rates[k] > 0)
+      slope_[k] = (left + right) / (left / secant[k - 1] + right / secant[k]);
+  }
+  // At the ends: of the parabola through three points, within what keeps the cubic monotone.
+  const auto end = [&](std::size_t k, std::size_t next) {
+    const double slope =
+        ((2 * width[k] + width[next]) * secant[k] - width[k] * secant[next]) / (width[k] + width[next]);
+    return std::clamp(slope, 0.0, 3 * secant[k]);
+  };
+  slope_.front() = steps > 1 ? end(0, 1) : secant[0];
+  slope_.back() = steps > 1 ? end(steps - 1, steps - 2) : secant[0];
+}
+
+std::size_t CommunicationBarrier::step_of(double beta) const {
+  return std::upper_bound(ladder_.begin() + 1, ladder_.end() - 1, beta) - ladder_.begin() - 1;
+}
+
+double CommunicationBarrier::cumulative(double beta) const {
+  const std::size_t k = step_of(beta);
+  const double h = ladder_[k + 1] - ladder_[k], t = (beta - ladder_[k]) / h, s = 1 - t;
+  return s * s * ((1 + 2 * t) * sum_[k] + t * h * slope_[k]) +
+         t * t * ((1 + 2 * s) * sum_[k + 1] - s * h * slope_[k + 1]);
+}
+
+double CommunicationBarrier::local(double beta) const {
+  const std::size_t k = step_of(beta);
+  const double h = ladder_[k + 1] - ladder_[k], t = (beta - ladder_[k]) / h, s = 1 - t;
+  return 6 * s * t * (sum_[k + 1] - sum_[k]) / h + s * (1 - 3 * t) * slope_[k] +
+         t * (3 * t - 2) * slope_[k + 1];
+}
+
+std::vector<double> CommunicationBarrier::equal_ladder(int steps) const {
+  if (!(global() > 0)) return linear_ladder(steps);
+  return shaped_ladder(steps, [&](double t) {
+    const double wanted = t * global();
+    const std::size_t k = std::upper_bound(sum_.begin() + 1, sum_.end() - 1, wanted) - sum_.begin();
+    double low = ladder_[k - 1], high = ladder_[k];
+    for (int i = 0; i < 60; ++i) {
+      const double middle = 0.5 * (low + high);
+      (cumulative(middle) < wanted ? low : high) = middle;
+    }
+    return 0.5 * (low + high);
+  });
+}
+
+std::vector<double> CommunicationBarrier::ladder_with(double most) const {
+  return equal_ladder(std::max(1, int(std::ceil(global() / most))));
+}
+
+}  // namespace lockstep

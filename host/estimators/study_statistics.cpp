@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/estimators/study_statistics.hpp"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace lockstep {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? nan : sum / static_cast<double>(values.size());
+}
+
+double sd_of(const std::vector<double>& values) {
+  if (values.size() < 2) return nan;
+  const double mean = mean_of(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+}
+
+/// Standard deviation of the root of the mean of `squares` under resampling. The sequence of the generator is
+/// fixed by the C++ standard, that of the library's distributions is not: hence `%`, whose bias is below
+/// 1e-15.
+double bootstrap_root_mean_sd(const std::vector<double>& squares) {
+  if (squares.size() < 2) return nan;
+  std::mt19937_64 engine(1);
+  std::vector<double> roots(1000);
+  for (double& root : roots) {
+    double sum = 0;
+    for (std::size_t i = 0; i < squares.size(); ++i) sum += squares[engine() % squares.size()];
+    root = std::sqrt(sum / static_cast<double>(squares.size()));
+  }
+  return sd_of(roots);
+}
+
+}  // namespace
+
+QuantityStatistics replicate_statistics(const std::vector<double>& estimates,
+                                        const std::vector<double>& truths) {
+  QuantityStatistics result;
+  std::vector<double> finite, errors, squares;
+  bool same_truth = !truths.empty();
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    same_truth = same_truth && truths[i] == truths[0];  // false for NaN too
+    if (!std::isfinite(estimates[i])) continue;
+    finite.push_back(estimates[i]);
+    errors.push_back(estimates[i] - truths[i]);
+    squares.push_back(errors.back() * errors.back());
+  }
+  result.replicates = static_cast<int>(estimates.size());
+  result.finite = static_cast<int>(finite.size());
+  result.truth = same_truth ? truths[0] : nan;
+  result.mean = mean_of(finite);
+  result.sd = sd_of(finite);
+  result.rmse = std::sqrt(mean_of(squares));
+  result.rmse_se = std::isnan(result.rmse) ? nan : bootstrap_root_mean_sd(squares);
+  const double sd = sd_of(errors);
+  result.bias_z = sd > 0 ? mean_of(errors) / (sd / std::sqrt(static_cast<double>(errors.size()))) : nan;
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/formats/draws_file.hpp"
+
+#include <fmt/format.h>
+#include <netcdf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <stdexcept>
+#include <system_error>
+
+#include "host/util/files.hpp"
+
+namespace lockstep {
+namespace {
+
+using Attributes = std::map<std::string, std::string>;
+
+nc_type type_of(float) { return NC_FLOAT; }
+nc_type type_of(double) { return NC_DOUBLE; }
+nc_type type_of(std::int32_t) { return NC_INT; }
+nc_type type_of(std::int64_t) { return NC_INT64; }
+nc_type type_of(std::uint8_t) { return NC_BYTE; }
+
+void check(int status) {
+  const int error = errno;
+  if (status == NC_NOERR) return;
+  // netCDF says "HDF error" for a full disk.
+  const bool system = error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO;
+  throw std::runtime_error(std::string(nc_strerror(status)) +
+                           (system ? ": " + std::generic_category().message(error) : ""));
+}
+
+constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
+constexpr int kDeflateLevel = 4;
+constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
+
+void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
+  check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
+}
+
+/// One group of the file with its own dimensions; every dimension gets its coordinate variable.
+class Group {
+ public:
+  struct Dimension {
+    std::string name;
+    int length;
+    std::vector<std::string> labels = {};  // its coordinate; empty: 0, 1, 2, ...
+  };
+
+  Group(int file, const std::string& name, const std::vector<Dimension>& dimensions,
+        const Attributes& attributes)
+      : name_(name) {
+    check(nc_def_grp(file, name.c_str(), &group_));
+    for (const auto& [key, value] : attributes) put_attribute(group_, NC_GLOBAL, key, value);
+    for (const Dimension& dimension : dimensions) define(dimension);
+    for (std::size_t i = 0; i < dimensions.size(); ++i) put_coordinate(i);
+  }
+
+  /// Adds a variable over the first `rank` dimensions of the group.
+  void put(const std::string& variable, const DrawsArray& values, std::size_t rank) {
+    std::vector<std::size_t> over(rank);
+    std::iota(over.begin(), over.end(), 0);
+    put(variable, values, over);
+  }
+  /// Adds a variable [chain][draw], with a dimension of its own where `own` is above 0.
+  void put_quantity(const std::string& variable, const DrawsArray& values, int own) {
+    if (own == 0) return put(variable, values, 2);
+    define({variable + "_dim_0", own});
+    put_coordinate(dimensions_.size() - 1);
+    put(variable, values, {0, 1, dimensions_.size() - 1});
+  }
+
+ private:
+  void define(const Dimension& dimension) {
+    // Length 0 means "unlimited" to netCDF, which is then a dimension of current length 0: just what we need.
+    dimensions_.push_back(dimension);
+    check(nc_def_dim(group_, dimension.name.c_str(), dimension.length, &ids_.emplace_back()));
+  }
+  void put_coordinate(std::size_t i) {
+    const Dimension& dimension = dimensions_[i];
+    if (!dimension.labels.empty()) {
+      int id = 0;
+      check(nc_def_var(group_, dimension.name.c_str(), NC_STRING, 1, &ids_[i], &id));
+      std::vector<const char*> labels;
+      for (const std::string& label : dimension.labels) labels.push_back(label.c_str());
+      return check(nc_put_var_string(group_, id, labels.data()));
+    }
+    std::vector<std::int64_t> index(dimension.length);
+    std::iota(index.begin(), index.end(), 0);
+    put_values(dimension.name, index, {i});
+  }
+  void put(const std::string& variable, const DrawsArray& values, const std::vector<std::size_t>& over) {
+    std::size_t size = 1;
+    for (std::size_t i : over) size *= static_cast<std::size_t>(dimensions_[i].length);
+    std::visit(
+        [&](const auto& array) {
+          if (array.size() != size) {
+            throw std::logic_error(fmt::format("draws file: {}/{} has {} values instead of {}", name_,
+                                               variable, array.size(), size));
+          }
+          put_values(variable, array, over);
+        },
+        values);
+  }
+  template <class T>
+  void put_values(const std::string& variable, const std::vector<T>& values,
+                  const std::vector<std::size_t>& over) {
+    int id = 0;
+    std::vector<int> ids;
+    for (std::size_t i : over) ids.push_back(ids_[i]);
+    check(nc_def_var(group_, variable.c_str(), type_of(T{}), static_cast<int>(ids.size()), ids.data(), &id));
+    // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this
+    // attribute.
+    if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
+    if (values.empty()) return;
+    if (values.size() >= kWorthPacking) {
+      // Whole trailing dimensions as long as a chunk has room.
+      std::vector<std::size_t> chunk(over.size(), 1);
+      std::size_t room = kChunkValues;
+      for (std::size_t i = over.size(); i-- > 0 && room > 1; room /= chunk[i])
+        chunk[i] = std::min(room, static_cast<std::size_t>(dimensions_[over[i]].length));
+      check(nc_def_var_chunking(group_, id, NC_CHUNKED, chunk.data()));
+      check(nc_def_var_deflate(group_, id, 1, 1, kDeflateLevel));
+    }
+    check(nc_put_var(group_, id, values.data()));
+  }
+
+  std::string name_;
+  std::vector<Dimension> dimensions_;
+  std::vector<int> ids_;
+  int group_ = 0;
+};
+
+bool empty(const DrawsArray& values) {
+  return std::visit([](const auto& array) { return array.empty(); }, values);
+}
+
+void put_stats(int nc, const std::string& name, int chains, int draws,
+               const std::map<std::string, DrawsArray>& stats, const Attributes& attributes) {
+  if (stats.empty()) return;
+  Group group(nc, name, {{"chain", chains}, {"draw", draws}}, attributes);
+  for (const auto& [variable, values] : stats) group.put(variable, values, 2);
+}
+
+void put_groups(int nc, const DrawsFile& file) {
+  Attributes attributes = file.attributes;
+  attributes.try_emplace("inference_library", "lockstep");
+  for (const auto& [key, value] : attributes) put_attribute(nc, NC_GLOBAL, key, value);
+
+  const int chains = file.chains, draws = file.draws, dim = file.dim;
+  if (!file.names.empty() && file.names.size() != std::size_t(dim))
+    throw std::logic_error(fmt::format("draws file: {} names of {} coordinates", file.names.size(), dim));
+  const Group::Dimension axis{"x_dim_0", dim, file.names};
+  {
+    Group posterior(nc, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
+    posterior.put("x", file.x, 3);
+    for (const DrawsQuantity& q : file.quantities) posterior.put_quantity(q.name, q.values, q.size);
+  }
+  put_stats(nc, "sample_stats", chains, draws, file.sample_stats, attributes);
+  if (file.pseudo_samples > 0) {
+    Group group(nc, "weighted",
+                {{"chain", file.weighted_chains < 0 ? chains : file.weighted_chains},
+                 {"draw", file.weighted_draws < 0 ? draws : file.weighted_draws},
+                 {"pseudo_sample", file.pseudo_samples},
+                 axis},
+                attributes);
+    group.put("x", file.weighted_x, 4);
+    group.put("log_weight", file.log_weight, 3);
+    if (!empty(file.beta)) group.put("beta", file.beta, 3);
+  }
+  if (file.warmup_draws > 0) {
+    const int warmup = file.warmup_draws;
+    Group(nc, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes)
+        .put("x", file.warmup_x, 3);
+    put_stats(nc, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
+  }
+}
+
+}  // namespace
+
+void write_draws(const std::filesystem::path& path, const DrawsFile& file) {
+  if (file.chains < 1 || file.draws < 0 || file.dim < 1) {
+    throw std::logic_error("draws file: chains and dim must be at least 1, draws at least 0");
+  }
+  write_atomically(path, [&](const std::filesystem::path& temporary) {
+    int nc = -1;
+    errno = 0;
+    try {
+      check(nc_create(temporary.c_str(), NC_NETCDF4 | NC_CLOBBER, &nc));
+      check(nc_set_fill(nc, NC_NOFILL,
+                        nullptr));  // every value is written; filling first would double the work
+      put_groups(nc, file);
+      const int closing = nc;
+      nc = -1;
+      check(nc_close(closing));  // the last values reach the disk here, so this may fail too
+    } catch (const std::runtime_error& error) {
+      if (nc >= 0) nc_close(nc);
+      // After a failed write HDF5 1.10 keeps what it could not close, and crashes over it in its exit
+      // handler: this one, registered later, runs before it and ends the process.
+      on_exit(
+          [](int exit_status, void*) {
+            std::fflush(nullptr);
+            _exit(exit_status);
+          },
+          nullptr);
+      throw std::runtime_error(fmt::format("cannot write '{}': {}", path.string(), error.what()));
+    } catch (...) {
+      if (nc >= 0) nc_close(nc);
+      throw;
+    }
+  });
+}
+
+}  // namespace lockstep

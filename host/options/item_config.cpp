@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/options/item_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/options/evidence_config.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/settings.hpp"
+#include "host/util/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+const std::vector<std::string> kMethods = {"auto", "bound", "ais", "bdmc", "st", "ct-gibbs", "ct-joint"};
+
+bool anneals(const std::string& method) { return method == "auto" || method == "ais" || method == "bdmc"; }
+bool tempers(const std::string& method) {
+  return method == "st" || method == "ct-gibbs" || method == "ct-joint";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> item_settings(const std::string& method) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  if (std::find(kMethods.begin(), kMethods.end(), method) == kMethods.end()) return lines;
+  if (method != "bound")
+    lines = {{"runs", "runs of each item (default 16)"},
+             {"temperatures", tempers(method) ? "iterations of a run (default 1000)"
+                                              : "inverse temperatures after the first (default 1000)"},
+             {"num_leapfrog", "mean leapfrog steps of a transition (default 10)"},
+             {"step_size", "of all of them (default: by a pilot, along the path)"},
+             {"target_acceptance", "acceptance that the pilot's step sizes aim at (default 0.8)"}};
+  if (anneals(method))
+    lines.emplace_back("schedule",
+                       "barrier, linear, sigmoid, quadratic, or a list from 0 to 1 (default barrier)");
+  if (tempers(method))
+    lines.emplace_back("discard", "share of the iterations that is not recorded (default 0.2)");
+  lines.emplace_back(
+      "base", "where paths begin: encoder, prior, or auto, the encoder where there is one (default auto)");
+  lines.emplace_back("bound_draws", "draws of the base for the importance-weighted bound (default 100)");
+  return lines;
+}
+
+ItemConfig item_config(const RunOptions& run, const Items& items) {
+  ItemConfig c;
+  c.method = run.sampler;
+  if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
+    throw UserError("there is no method " + c.method + " for a target with many items. " +
+                    near_or_known(c.method, kMethods, "methods"));
+  if (c.method == "auto") c.method = items.exact.empty() ? "ais" : "bdmc";
+  if (c.method == "bdmc" && items.exact.empty())
+    throw UserError(
+        "method bdmc needs exact posterior draws (only images simulated from the model have them). Use "
+        "--method ais, or --set target.images=simulate:N");
+  if (!run.unbounded || run.chains > 0)
+    throw UserError(
+        "--gradients, --iterations, --se and --chains do not go with a target of many items (each gets the "
+        "same runs). Give "
+        "--set sampler.runs, sampler.temperatures and sampler.num_leapfrog");
+  refuse_unused(run, {"warmup", "paper_settings", "init", "init_scale"}, "a target of many items");
+  if (run.draws)
+    throw UserError("--draws does not go with a target of many items (it would fill the disk). Leave it out");
+  SettingsReader s(run.sampler_settings, "method " + c.method);
+  c.bound_draws = int(s.integer("bound_draws", 100, 1, 1 << 20));
+  if (c.method != "bound") {
+    c.runs = int(s.integer("runs", 16, 2, 1 << 16));
+    c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
+    c.num_leapfrog = int(s.integer("num_leapfrog", 10, 1, 1000));
+    if (s.has("step_size")) c.step_size = s.positive("step_size", 0.3);
+    c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
+    if (c.step_size > 0) s.no_effect({"target_acceptance"}, "step_size is given");
+  }
+  if (anneals(c.method)) {
+    const auto given = run.sampler_settings.find("schedule");
+    if (given != run.sampler_settings.end() && given->is_array()) {
+      c.given_ladder = s.get<std::vector<double>>("schedule", {});
+      check_ladder(c.given_ladder);
+      if (s.has("temperatures")) s.refuse("temperatures", "left out, for the schedule is a list");
+      c.steps = int(c.given_ladder.size()) - 1;
+    } else {
+      c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+    }
+  }
+  c.base = s.one_of("base", "auto", {"auto", "encoder", "prior"});
+  if (c.base == "encoder" && items.base != "encoder")
+    s.refuse("base", "prior, for the target's weights have no encoder (encoder_mean and encoder_std)");
+  if (c.base == "auto") c.base = items.base;
+  if (c.tempers()) c.discard = s.in_range("discard", 0.2, 0, 0.9);
+  s.finish();
+  c.effective = s.effective();
+  return c;
+}
+
+bool ItemConfig::tempers() const { return lockstep::tempers(method); }
+
+std::vector<double> ItemConfig::ladder(const CommunicationBarrier& barrier) const {
+  if (!given_ladder.empty()) return given_ladder;
+  const int k = tempers() ? std::clamp(int(std::lround(7 * barrier.global())), 10, 400) : steps;
+  return schedule == "linear"      ? linear_ladder(k)
+         : schedule == "sigmoid"   ? sigmoid_ladder(k)
+         : schedule == "quadratic" ? quadratic_ladder(k)
+                                   : barrier.equal_ladder(k);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/util/settings.hpp"
+
+namespace lockstep {
+
+/// More threads than any machine gains from.
+inline constexpr int kMostThreads = 1024;
+
+/// How many draws of a parameter a run stores where it is not told: at most so many, over all stored chains;
+/// and where it is to store every one.
+inline constexpr std::int64_t kUsualDraws = 1000, kAllDraws = -1;
+
+/// What one run was asked to do; the same fields serve `sample`, `evidence` and each setting of a study.
+struct RunOptions {
+  std::string command = "sample";
+  std::string target;
+  std::string sampler;  // the sampler, or the method of `evidence`
+  Settings target_settings = Settings::object();
+  Settings sampler_settings = Settings::object();
+  std::filesystem::path data;      // empty: none
+  std::filesystem::path data_dir;  // empty: $LOCKSTEP_DATA
+  int chains = 256;                // per replicate; 0 (evidence): by the budget
+  std::int64_t warmup = 1000;      // iterations
+  std::int64_t iterations = 1000;  // ignored when gradients > 0
+  bool usual_length = false;       // sample: nothing was said of how long, and the line above is a default
+  std::vector<std::string> said;   // the options of the command line, which must have an effect
+  bool says(const std::string& key) const { return std::find(said.begin(), said.end(), key) != said.end(); }
+  double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
+  double se = 0;                   // stop at this standard error; 0: none
+  bool unbounded = false;          // evidence: nothing was said of how long, and the two above are defaults
+  std::uint64_t seed = 1;
+  std::string init = "scout";  // scout | uniform:R | FILE
+  double init_scale = 10;
+  std::string device = "auto";      // auto | cpu | cuda
+  int threads = 0;                  // 0: all
+  std::string precision = "mixed";  // single | mixed | double
+  std::filesystem::path out;        // empty: no files
+  std::int64_t draws = 0;           // stored, at most so many of a parameter, or kAllDraws; 0: none
+  bool weighted_draws = false;      // the weighted states that they come from too
+  bool warmup_draws = false;        // those of the warm-up too
+  bool pictures = true;       // of --out: report.html and what it shows
+  int thin = 1;
+  double checkpoint = 0;  // seconds between checkpoints; 0: none
+  bool resume = false;
+  bool force = false;  // overwrite what an earlier run has left in `out`
+  bool paper_settings = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// One row of a study: a run of `replicates` independent replicates, and what a paper printed for it.
+struct StudySetting {
+  std::string label;
+  RunOptions run;
+  std::string adaptation = "replicate";                      // or "pooled"
+  nlohmann::json published = nlohmann::json::object();       // quantity -> [mean, sd]
+  nlohmann::json published_rmse = nlohmann::json::object();  // quantity -> RMSE, where a paper prints no more
+};
+
+struct Study {
+  std::string name, title, description;
+  int replicates = 20;
+  std::uint64_t seed = 1;
+  std::vector<StudySetting> settings;
+  std::vector<std::string> quantities;             // shown in table.md; empty: all
+  std::vector<std::string> pooled;                 // of its first table, over all data sets; empty: none
+  std::filesystem::path source;                    // the TOML file
+  nlohmann::json plot = nlohmann::json::object();  // [plot] table, handed to plot untouched
+};
+
+}  // namespace lockstep

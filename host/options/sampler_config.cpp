@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/options/sampler_config.hpp"
+
+#include <fmt/format.h>
+
+#include "host/util/errors.hpp"
+#include "host/util/settings.hpp"
+#include "host/util/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the warm-up's numbers follow
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+Keys hmc_keys() {
+  return {
+      {"step_size", "step in units of the metric (default: dual averaging)"},
+      {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
+      {"trajectory_time",
+       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
+      {"jitter", "randomise the trajectory length (default true)"},
+      {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.9; pe 0.75, rwm 0.3)"},
+      {"acceptance_mean",
+       "over chains: harmonic (default; careful) or arithmetic (default of rwm and --paper-settings)"},
+      {"metric", "unit, diagonal or dense (default diagonal)"},
+      {"adapt", "auto or none (none needs step_size)"},
+      {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
+      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
+}
+
+/// A random walk has no trajectory.
+Keys walk_keys() {
+  Keys keys = hmc_keys();
+  std::erase_if(keys, [](const auto& setting) {
+    return setting.first == "num_leapfrog" || setting.first == "trajectory_time" || setting.first == "jitter";
+  });
+  return keys;
+}
+
+Keys pe_keys() {
+  Keys keys = hmc_keys();
+  const Keys more = {
+      {"pseudo_samples", "N, 1 to 64 (default 5)"},
+      {"instrument", "bridge (path to a learned Gaussian), tempered (the paper's) or fixed (default bridge)"},
+      {"beta", "one fixed inverse temperature (default: learned)"},
+      {"beta_min", "lower end of beta (default 0; tempered 0.001)"},
+      {"beta_max", "upper end of beta (default 1)"},
+      {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
+      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
+      {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
+      {"base_covariance",
+       "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
+      {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
+      {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
+      {"base_sd", "its standard deviations"},
+      {"box", "half width of a reflecting box about the origin (default none)"}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+/// int z(beta) g(beta) d beta must be finite, or the chain drifts to beta = 0 and x = infinity.
+void require_proper(const ModelSpec& m, int dim, Tails tails) {
+  if (m.box < std::numeric_limits<double>::infinity()) return;
+  if (tails == Tails::heavy)
+    throw UserError(
+        "pure tempering of a heavy-tailed target is improper (its tempered densities have no integral). "
+        "Use sampler.instrument=bridge, or a sampler.box");
+  if (!m.learned ? m.fixed_beta > 0 : m.low > 0) return;
+  if (m.learned && m.g_exponent > 0.5 * dim - 1) return;
+  throw UserError(fmt::format(
+      "pure tempering down to beta = 0 is improper in {} dimensions (the chain drifts to beta = 0 and x = "
+      "infinity). "
+      "Set sampler.beta_min above 0, sampler.box, sampler.g_exponent above {}, or sampler.instrument=bridge",
+      dim, 0.5 * dim - 1));
+}
+
+std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std::string& key,
+                             double standard, int dim) {
+  std::vector<double> v = given.contains(key) && given[key].is_number()
+                              ? std::vector<double>{s.get<double>(key, standard)}
+                              : s.get<std::vector<double>>(key, std::vector<double>{standard});
+  if (v.size() == 1) v.assign(dim, v[0]);
+  if (int(v.size()) != dim) s.refuse(key, fmt::format("one number, or {} for the target's dimensions", dim));
+  return v;
+}
+
+}  // namespace
+
+const std::vector<SamplerInfo>& sampler_registry() {
+  static const std::vector<SamplerInfo> samplers = {
+      {"hmc", "Hamiltonian Monte Carlo, leapfrog, jittered trajectories",
+       "accept (x', p') with min(1, exp(H(x, p) - H(x', p'))), H = -log density + |p|^2 / 2", hmc_keys(),
+       "Neal (2011); dual averaging: Hoffman & Gelman (2014); trajectory length: Hoffman, Radul & Sountsov "
+       "(2021)"},
+      {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
+       "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
+       pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"},
+      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", walk_keys(),
+       "Metropolis et al. (1953)"}};
+  return samplers;
+}
+
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
+  SamplerConfig c;
+  c.name = run.sampler.empty() ? "pe" : run.sampler;
+  std::vector<std::string> names;
+  for (const auto& s : sampler_registry()) names.push_back(s.name);
+  if (std::find(names.begin(), names.end(), c.name) == names.end())
+    throw UserError("there is no sampler " + c.name + " (a run needs one it knows). " +
+                    near_or_known(c.name, names, "samplers") + " See: lockstep samplers");
+  SettingsReader s(run.sampler_settings, "sampler " + c.name);
+  const bool pe = c.name == "pe", paper = run.paper_settings;
+
+  using Instrument = SamplerConfig::Instrument;
+  if (pe) {
+    c.model.kind = ModelKind::pseudo_extended;
+    c.model.pseudo_samples = int(s.integer("pseudo_samples", paper ? 2 : 5, 1, 64));
+    const auto instrument =
+        s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
+    c.instrument = instrument == "bridge"  ? Instrument::bridge
+                   : instrument == "fixed" ? Instrument::fixed
+                                           : Instrument::tempered;
+    const bool tempered = c.instrument == Instrument::tempered;
+    c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
+    if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
+      c.base_mean = per_axis(s, run.sampler_settings, "base_mean", 0, dim);
+      c.base_sd = per_axis(s, run.sampler_settings, "base_sd", 1, dim);
+      for (double v : c.base_sd)
+        if (!(v > 0)) s.refuse("base_sd", "above zero");
+    }
+    if (c.instrument != Instrument::fixed) {
+      if (c.model.learned) {
+        c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
+        c.model.high = s.in_range("beta_max", 1, 0, 1);
+        if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
+        c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+      } else {
+        c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
+        for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
+          if (s.has(key))
+            throw UserError(
+                fmt::format("setting {} of sampler pe says how beta moves (setting beta fixes it). Leave one "
+                            "of them out.",
+                            key));
+      }
+      if (c.instrument == Instrument::bridge) {
+        c.tilt = s.in_range("tilt", 3, -1000, 1000);
+        c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+        c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
+        if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
+      } else {
+        c.tilt = s.in_range("tilt", 0, -1000, 1000);
+      }
+    }
+    if (s.has("box")) c.model.box = s.positive("box", 1);
+    if (tempered) require_proper(c.model, dim, tails);
+  }
+  if (c.name == "rwm" && run.gradients > 0)
+    throw UserError(
+        "sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
+        "instead of --gradients");
+  if (run.iterations > kMostIterations)
+    throw UserError(
+        fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
+                    "and more --chains",
+                    run.iterations, kMostIterations));
+  if (c.name == "rwm") c.transition = TransitionKind::random_walk;
+  c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
+  c.model.dense_metric = c.metric == "dense";
+  if (c.model.dense_metric && std::isfinite(c.model.box))
+    s.refuse("metric", "unit or diagonal with sampler.box");
+  c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
+  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
+  // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
+  // (docs/decisions/0006-defaults.md).
+  const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
+  if (c.transition == TransitionKind::hmc) {
+    c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
+    const bool sets_time = s.has("trajectory_time") || (standard_time > 0 && c.num_leapfrog == 0);
+    c.trajectory_time = sets_time ? s.positive("trajectory_time", standard_time) : standard_time;
+    if (c.num_leapfrog > 0 && s.has("trajectory_time"))
+      throw UserError(fmt::format(
+          "settings num_leapfrog and trajectory_time of sampler {} are both given (either sets the "
+          "length of a trajectory). Leave one of them out.",
+          c.name));
+    c.jitter = s.get<bool>("jitter", true);
+  }
+  c.target_acceptance = s.in_range("target_acceptance",
+                                   c.name == "rwm" ? 0.3
+                                   : paper         ? 0.8
+                                   : pe            ? 0.75
+                                                   : 0.9,  // at 0.8 the banana's tails are biased, and silent
+                                   0.05, 0.999);
+  c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
+  // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs
+  // adapted each chain by its own acceptance.
+  const bool harmonic = !paper && c.transition == TransitionKind::hmc;
+  c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic",
+                        {"harmonic", "arithmetic"}) == "harmonic";
+  c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
+  c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
+  if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
+  if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
+  if (run.init != "scout" && c.instrument != Instrument::bridge)
+    s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
+  if (c.instrument == Instrument::bridge && !c.base_sd.empty())
+    s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
+  if (c.name == "rwm" && paper)
+    throw UserError(
+        "--paper-settings has no effect on sampler rwm (it has no settings of a paper's). Leave it out");
+  if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
+    throw UserError(fmt::format(
+        "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",
+        c.name, run.init));
+  if (!c.adapt && c.step_size == 0)
+    throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
+  s.finish();
+  c.effective = s.effective();
+  return c;
+}
+
+bool gives_evidence(const SamplerConfig& c) {
+  return c.instrument == SamplerConfig::Instrument::bridge && c.model.learned && c.model.pseudo_samples > 1 &&
+         c.model.low == 0 && c.model.high == 1;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/options/options.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+/// A sampler's settings, checked, with the defaults of `lockstep samplers NAME`.
+struct SamplerConfig {
+  std::string name;  // hmc | pe | rwm
+  ModelSpec model;
+  TransitionKind transition = TransitionKind::hmc;
+  enum class Instrument { none, bridge, tempered, fixed } instrument = Instrument::none;
+  std::string metric = "diagonal";  // unit | diagonal | dense
+  bool adapt = true;
+  double step_size = 0;        // 0: adapted by dual averaging
+  int num_leapfrog = 0;        // 0: from the trajectory time
+  double trajectory_time = 0;  // in the metric's units; 0: ChEES
+  double target_acceptance = 0.8;
+  bool harmonic = true;  // dual averaging follows the harmonic mean acceptance over chains
+  bool jitter = true;
+  // Base of the bridge, or the fixed instrument.
+  double base_inflation = 1.2;             // of its standard deviations
+  double tilt = 3;                         // log zeta = log Z-hat + tilt + 2 se
+  std::string base_covariance = "auto";    // diagonal, full, or full where the scout sees correlated axes
+  double scale_u = 1;                      // of the logits of beta in the metric
+  std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
+  int scout_particles = 2048;
+  int warmup_chains = 32;  // at least so many chains adapt a replicate
+  Settings effective;      // for summary.json
+};
+
+struct SamplerInfo {
+  std::string name, summary, formula;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string source;
+};
+
+const std::vector<SamplerInfo>& sampler_registry();
+
+/// Settings of a run's sampler for a target of `dim` dimensions and known tails. Throws UserError for unknown
+/// names and improper tempering (methods: int z(beta) g(beta) d beta must be finite).
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails);
+
+/// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
+bool gives_evidence(const SamplerConfig& config);
+
+}  // namespace lockstep

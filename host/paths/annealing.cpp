@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/paths/annealing.hpp"
+#include "host/util/clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
+                                  const std::vector<double>& weight, int groups, bool covariance) {
+  const int d = target.dim(), n = int(weight.size()), per = n / groups;
+  const MomentLayout layout{d, int(target.quantities().size()), covariance};
+  std::vector<std::vector<double>> sums(groups, std::vector<double>(layout.rows(), 0.0));
+  std::vector<double> x(d), values(layout.quantities);
+  for (int c = 0; c < n; ++c) {
+    if (!(weight[c] > 0)) continue;
+    auto& s = sums[std::min(c / per, groups - 1)];
+    for (int i = 0; i < d; ++i) x[i] = position[std::size_t(i) * n + c];
+    s[MomentLayout::count] += weight[c];
+    s[MomentLayout::weight_square] += weight[c] * weight[c];
+    if (layout.quantities > 0) target.quantities_at(x.data(), values.data());
+    for (int q = 0; q < layout.quantities; ++q) s[layout.quantity() + q] += weight[c] * values[q];
+    for (int i = 0; i < d; ++i) {
+      s[layout.mean() + i] += weight[c] * x[i];
+      s[layout.second() + i] += weight[c] * x[i] * x[i];
+      for (int j = 0; j < i && covariance; ++j)
+        s[layout.cross() + i * (i - 1) / 2 + j] += weight[c] * x[i] * x[j];
+    }
+  }
+  return weighted_moments(layout, sums);
+}
+
+namespace {
+
+/// Of the target, [axis][chain].
+std::vector<double> exact_draws(const RunContext& context, int chains) {
+  const int d = context.target->dim();
+  std::vector<double> x(std::size_t(d) * chains), one(d);
+  ExactDraw exact((std::uint64_t(context.key.k1) << 32 | context.key.k0) ^ 0x9e3779b97f4a7c15ull);
+  for (int c = 0; c < chains; ++c) {
+    context.target->draw(exact, one.data());
+    for (int i = 0; i < d; ++i) x[std::size_t(i) * chains + c] = one[i];
+  }
+  return x;
+}
+
+}  // namespace
+
+AnnealedChains anneal_chains(Engine& engine, const StreamKey& key, std::vector<double> ladder,
+                             std::vector<double> step_size, bool reverse, int num_leapfrog,
+                             const std::vector<double>& start, int chunk,
+                             const std::function<void(double)>& show) {
+  if (reverse) {
+    std::reverse(ladder.begin(), ladder.end());
+    std::reverse(step_size.begin(), step_size.end());
+  }
+  ladder = engine.set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step_size);
+  set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
+  set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
+  engine.set_position(start);
+  engine.initialize();
+  // Transitions at the inner levels; the last step of beta is the host's.
+  const int n = engine.chains(), inner = int(ladder.size()) - 2;
+  LaunchSpec launch;
+  launch.key = key;
+  launch.num_leapfrog = num_leapfrog;
+  launch.jitter = num_leapfrog > 1;
+  launch.tempering = Tempering::anneal;
+  for (int t = 0; t < inner; t += chunk) {
+    launch.begin = std::uint32_t(t);
+    launch.end = std::uint32_t(std::min(t + chunk, inner));
+    launch.first_level = t + 1;
+    engine.advance(launch);
+    show(double(launch.end) / inner);
+  }
+  AnnealedChains out{std::vector<double>(n), engine.take_stats()};
+  const auto cache = engine.cache(), beta = engine.beta();
+  for (int c = 0; c < n; ++c) {
+    const double last = (beta[c] - ladder.back()) * cache[n + c];
+    out.log_weight[c] = out.stats[std::size_t(stat_log_weight) * n + c] + last;
+    if (!std::isfinite(out.log_weight[c])) out.log_weight[c] = -INFINITY;
+  }
+  return out;
+}
+
+AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
+  const auto clock = Clock::now();
+  const int n = options.runs, inner = int(options.ladder.size()) - 2;
+  // Units 0 and 1: forward and reverse runs draw from streams of their own.
+  auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
+  const Tally tally(context, [&] { return counts_of(*engine); });
+  AnnealedChains chains = anneal_chains(
+      *engine, context.key, options.ladder, options.step_size, options.reverse, options.num_leapfrog,
+      options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n), 64,
+      [&](double share) { context.progress(options.reverse ? "annealing back" : "annealing", share); });
+  AnnealingResult out;
+  out.gradients = n;
+  out.log_weight = std::move(chains.log_weight);
+  for (int c = 0; c < n; ++c) {
+    out.acceptance += chains.stats[std::size_t(stat_acceptance) * n + c] / (double(n) * std::max(inner, 1));
+    out.divergences += chains.stats[std::size_t(stat_divergences) * n + c];
+    out.gradients += chains.stats[std::size_t(stat_gradients) * n + c];
+  }
+  if (!options.reverse) {
+    const double most = *std::max_element(out.log_weight.begin(), out.log_weight.end());
+    std::vector<double> weight(n);
+    for (int c = 0; c < n; ++c) weight[c] = std::exp(out.log_weight[c] - most);
+    out.position = engine->position();
+    out.moments =
+        moments_of_states(*context.target, out.position, weight, options.groups, options.covariance);
+  }
+  out.seconds = seconds_since(clock);
+  return out;
+}
+
+}  // namespace lockstep

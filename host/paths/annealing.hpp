@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/paths/tempered_run.hpp"
+
+namespace lockstep {
+
+struct AnnealingOptions {
+  std::vector<double> ladder, step_size;  // 0 to 1 (reverse runs take them backwards)
+  int runs = 1000, num_leapfrog = 1, groups = 8;
+  bool reverse = false;
+  bool covariance = false;
+};
+
+struct AnnealingResult {
+  std::vector<double> log_weight;  // [run]: of an unbiased estimate of Z / zeta; reverse: of zeta / Z
+  WeightedMoments moments;         // of the last states, by weight (forward)
+  std::vector<double> position;    // the last states, [row][run]
+  double acceptance = 0, divergences = 0, gradients = 0, seconds = 0;
+};
+
+/// Chains that were annealed along a ladder: the log weight of each (-infinity: it went wrong), and the
+/// engine's statistics.
+struct AnnealedChains {
+  std::vector<double> log_weight, stats;
+};
+
+/// Takes an engine's chains from `start` at the first level to the last, with a transition at every level in
+/// between; reverse: ladder and step sizes backwards. Launches are of `chunk` iterations; `show` gets the
+/// share done after each.
+AnnealedChains anneal_chains(Engine& engine, const StreamKey& key, std::vector<double> ladder,
+                             std::vector<double> step_size, bool reverse, int num_leapfrog,
+                             const std::vector<double>& start, int chunk,
+                             const std::function<void(double)>& show);
+
+/// Annealed importance sampling (Neal 2001), all runs in lock step: from independent draws of the base to the
+/// target, or, reverse, from exact draws of the target to the base. Nothing adapts while it runs.
+AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options);
+
+/// Weighted moments of states [row][chain], chains in groups of equal size one after another.
+WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
+                                  const std::vector<double>& weight, int groups, bool covariance);
+
+}  // namespace lockstep

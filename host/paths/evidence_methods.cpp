@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/paths/evidence_methods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "host/estimators/annealed_weights.hpp"
+#include "host/estimators/estimates.hpp"
+#include "host/paths/annealing.hpp"
+#include "host/paths/base_fit.hpp"
+#include "host/paths/parallel_tempering.hpp"
+#include "host/runs/chain_run.hpp"
+#include "host/runs/gates.hpp"
+#include "host/runs/run_context.hpp"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kRounding = 1e-6;    // of single precision, where nothing else errs
+constexpr double kLadderTrips = 5;  // round trips a chain of parallel tempering, whose copies are few
+constexpr double kApart = 5;  // joint standard errors between annealing forward and back, whose tails are heavy
+constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
+constexpr double kMbarSamples = 2e5;  // of Delta: each costs the square of the levels, several times
+
+Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
+
+/// Two estimates of one number are further apart than three standard errors of the worse.
+bool differ(const LogZ& a, const LogZ& b) {
+  return !(std::abs(a.estimate - b.estimate) <=
+           3 * std::max(a.se, b.se) + kRounding * (1 + std::abs(a.estimate)));
+}
+/// A difference that is not zero by its own standard error.
+bool significant(const LogZ& difference) {
+  return !(std::abs(difference.estimate) <= 3 * difference.se + kRounding);
+}
+
+PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  return {.groups = c.groups,
+          .num_leapfrog = c.num_leapfrog,
+          .gradients = gradients,
+          .iterations = c.iterations,
+          .discard = c.discard,
+          .se = run.se,
+          .least = 0.8 * std::min(c.gradients, 1e7),
+          .covariance = job.covariance,
+          .draws = run.draws != 0 || !run.out.empty() ||
+                   run.init != RunOptions().init,  // the gate `starts` looks at them
+          .draw_limit = run.draws == kAllDraws || run.weighted_draws
+                            ? 0
+                            : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1))),
+          .checkpoint = job.checkpoint};
+}
+
+/// What chains that must travel between beta = 0 and 1 report alike; `least_trips`: round trips of each, below
+/// which they are too short for what they estimate.
+void report_chains(Found& f, const PathRunResult& r, double least_trips) {
+  f.draws = r.draws;
+  f.moments = r.moments;
+  f.acceptance = r.acceptance;
+  f.divergences = r.divergences;
+  f.gradients = r.gradients;
+  f.iterations = double(r.iterations);
+  f.seconds = r.seconds;
+  f.interrupted = r.interrupted;
+  const double each = r.gradients / f.chains, trips = r.round_trips / f.chains;
+  f.diagnostics["gradients_per_chain"] = each;
+  f.diagnostics["discarded"] = r.discarded;
+  f.diagnostics["round_trips"] = r.round_trips;
+  f.diagnostics["least_round_trips"] = least_trips;  // of each chain: what the gate asks for
+  if (!(trips >= least_trips)) {
+    f.failed.push_back("round_trips");
+    f.warnings.push_back(
+        fmt::format("chains are short: {:.0f} gradients and {:.2g} round trips each", each, trips));
+  }
+}
+
+AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int groups, int num_leapfrog,
+                           double gradients) {
+  AnnealingOptions o;
+  o.ladder = std::move(ladder);
+  const auto barrier = pilot.barriers();
+  for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
+  const double run = double(o.ladder.size() - 1) * num_leapfrog;
+  o.runs = groups * std::max(2, int(gradients / (groups * run)));
+  o.num_leapfrog = num_leapfrog;
+  o.groups = groups;
+  return o;
+}
+
+LogZ shifted(const GaussianBase& base, const LogZ& z) { return z.shifted(base.taken_out()); }
+
+/// The reverse runs that belong to `forward`, the bounds from both, and Bennett's ratio between them.
+LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
+                 const AnnealingResult& forward) {
+  o.reverse = true;
+  const AnnealingResult back = anneal(context, base, o);
+  const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
+  f.gradients += back.gradients;
+  f.seconds += back.seconds;
+  f.lower = shifted(base, b.lower);
+  f.upper = shifted(base, b.upper);
+  const double se = std::max(b.bennett.se, b.bennett_bootstrap_se);
+  const LogZ bennett = shifted(base, {b.bennett.estimate, se, se, double(o.runs - 1)});
+  f.diagnostics["bennett"] = as_json(bennett);
+  f.diagnostics["forward"] = as_json(shifted(base, b.forward));
+  f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
+  f.diagnostics["reverse_ess"] = b.reverse_ess;
+  if (f.lower.estimate - f.upper.estimate > 3 * std::hypot(f.lower.se, f.upper.se))
+    f.failed.push_back("bounds_cross");
+  const double apart =
+      std::abs(b.forward.estimate - b.reverse.estimate) / std::hypot(b.forward.se, b.reverse.se);
+  f.diagnostics["forward_reverse_z"] = apart;
+  if (!(apart <= kApart))
+    f.warnings.push_back(fmt::format(
+        "annealing forward and back are {:.0f} standard errors apart: look at the bounds, or anneal longer",
+        apart));
+  return bennett;
+}
+
+/// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
+/// that no chain has found.
+void check_both_ways(Found& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                     int groups, double gradients) {
+  const RunContext own = with_own_numbers(context, "both ways");
+  const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
+  const AnnealingResult forward = anneal(own, base, o);
+  f.gradients += forward.gradients;
+  f.seconds += forward.seconds;
+  const LogZ bennett = add_reverse(f, own, base, o, forward);
+  const double distance = std::abs(bennett.estimate - f.log_z.estimate);
+  if (!(distance <= 3 * std::hypot(bennett.se, f.log_z.se) + kRounding))
+    f.failed.push_back("estimators_disagree");
+}
+
+Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
+  // budget.
+  const double check = c.method == "auto" && context.target->can_draw() && c.gradients >= 1e5
+                           ? 0.05 * std::min(gradients, 1e7)
+                           : 0;
+  TemperedOptions o{path_run(job, base.dim(), gradients - check)};
+  o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
+                : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
+                                                                   : Tempering::levels;
+  o.control = c.method == "ct-joint"   ? Control::logistic
+              : c.method == "extended" ? Control::plateaus
+                                       : Control::none;
+  o.chains = c.chains;
+  o.start_at_base = c.start_at_base;
+  o.log_weight = c.weights;
+  const auto barrier = pilot.barriers();
+  const std::optional<Pilot> own =
+      c.own_ladder() ? std::optional(pilot.on_ladder(c.ladder(barrier))) : std::nullopt;
+  const Pilot& on = own ? *own : pilot;
+  const TemperedResult r = run_tempered(context, base, on, o);
+  Found f;
+  f.chains = c.chains;
+  // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
+  // to settle, and the stepping stones do not mind.
+  f.log_z = c.method == "ct-gibbs" || c.method == "ct-joint" ? r.stepping : r.ends;
+  report_chains(f, r, 1);
+  f.diagnostics["integrated"] = as_json(r.ends);
+  f.diagnostics["stepping_stones"] = as_json(r.stepping);
+  f.diagnostics["drift"] = as_json(r.drift);
+  f.diagnostics["schedule"] = on.ladder;
+  double widest = 0;
+  for (std::size_t k = 1; k < on.ladder.size(); ++k)
+    widest = std::max(widest, barrier.cumulative(on.ladder[k]) - barrier.cumulative(on.ladder[k - 1]));
+  if (c.own_ladder() && widest > 0.25)
+    f.warnings.push_back("levels are far apart: the stepping stones between them are not relied on");
+  else if (differ(r.ends, r.stepping))
+    f.failed.push_back("estimators_disagree");
+  if (significant(r.drift)) f.failed.push_back("drift");
+  if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
+  return f;
+}
+
+/// Parallel tempering, and thermodynamic integration over its levels.
+Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  ParallelTemperingOptions o{path_run(job, base.dim(), gradients), 0, {}, true};
+  o.ladder = c.ladder(pilot.barriers());
+  o.respace = c.schedule == "barrier";
+  // Copies that are too short are worth less than fewer.
+  const double longest = gradients / (double(o.ladder.size()) * c.num_leapfrog * 500);
+  o.copies = c.copies > 0 ? c.copies
+                          : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
+  const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
+  const double zeta = base.taken_out();
+  const LadderSamples& s = r.samples;
+  const Jackknife bridge = bridge_stepping_stones(s, zeta), forward = forward_stepping_stones(s, zeta),
+                  backward = backward_stepping_stones(s, zeta);
+  const auto integration = thermodynamic_integration(s, zeta);
+  const LogZ of_groups = integration.log_z.value();
+  const auto with_discretisation = [&](double se) { return std::hypot(se, integration.discretisation); };
+  const LogZ integrated = {of_groups.estimate, with_discretisation(of_groups.se),
+                           with_discretisation(of_groups.unscaled_se), of_groups.df};
+  const bool integrates = c.method == "ti";
+  Found f;
+  f.chains = o.copies * s.levels();
+  f.log_z = integrates ? integrated : bridge.value();
+  report_chains(f, r, kLadderTrips);
+  for (int k = 0; k < s.copies; ++k) {
+    const LadderSamples one = s.copy(k);
+    f.copies.push_back(integrates ? thermodynamic_integration(one, zeta).log_z.estimate
+                                  : bridge_stepping_stones(one, zeta).estimate);
+  }
+  const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
+                                      bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
+  const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
+  const LogZ combined = mbar(s.thinned(stride), zeta).value();
+  f.diagnostics["bridge"] = as_json(bridge.value());
+  f.diagnostics["forward"] = as_json(forward.value());
+  f.diagnostics["backward"] = as_json(backward.value());
+  f.diagnostics["mbar"] = as_json(combined);
+  f.diagnostics["thermodynamic_integration"] = as_json(integrated);
+  f.diagnostics["discretisation"] = integration.discretisation;
+  f.diagnostics["drift"] = as_json(drift);
+  f.diagnostics["copies"] = o.copies;
+  f.diagnostics["rejection"] = r.rejection;
+  f.diagnostics["barrier"] = r.barrier;
+  f.diagnostics["schedule"] = s.ladder;
+  if (significant(drift)) f.failed.push_back("drift");
+  // The one-sided estimates may have infinite variance: they are shown, and judge nothing.
+  if (differ(integrates ? integrated : combined, bridge.value())) f.failed.push_back("estimators_disagree");
+  return f;
+}
+
+Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob& job,
+                 const TargetInstance& target) {
+  const EvidenceConfig& c = job.config;
+  Found f;
+  f.log_z = (pilot.log_z_of_groups() + base.taken_out()).value();
+  const auto weight = pooled_weights(pilot);
+  f.moments = moments_of_states(target, pilot.last, weight, c.groups, job.covariance);
+  f.acceptance = pilot.acceptance;
+  f.divergences = pilot.divergences;
+  f.chains = int(weight.size());
+  f.draws.dim = target.dim();
+  std::vector<double> log_weight;
+  for (double w : weight) log_weight.push_back(std::log(w));
+  f.draws.add(pilot.last, log_weight);
+  // Few particles that count, or many copies of few, or a group or two that hold most of Z: what the others
+  // missed, all may have missed.
+  const int ancestors = *std::min_element(pilot.group_ancestors.begin(), pilot.group_ancestors.end());
+  const double particles = *std::min_element(pilot.group_ess.begin(), pilot.group_ess.end());
+  double square = 0;
+  LogSum total;
+  for (double z : pilot.group_log_z) total.add(z);
+  for (double z : pilot.group_log_z) square += std::exp(2 * (z - total.log()));
+  f.diagnostics["least_ancestors"] = ancestors;
+  f.diagnostics["least_particles"] = particles;
+  f.diagnostics["effective_groups"] = 1 / square;
+  if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
+  if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
+  if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");
+  return f;
+}
+
+Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                  const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  const bool both = c.method == "bdmc";
+  AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
+                                 both ? 0.5 * gradients : gradients);
+  o.covariance = job.covariance;
+  const AnnealingResult forward = anneal(context, base, o);
+  Found f;
+  f.moments = forward.moments;
+  f.acceptance = forward.acceptance;
+  f.divergences = forward.divergences;
+  f.gradients = forward.gradients;
+  f.iterations = double(o.ladder.size() - 1);
+  f.seconds = forward.seconds;
+  f.chains = o.runs;
+  f.draws.dim = base.dim();
+  f.draws.add(forward.position, forward.log_weight);
+  const WeightSummary s = summarise_weights(forward.log_weight);
+  f.log_z = shifted(base, s.log_mean);
+  f.lower = shifted(base, s.mean_log);
+  f.diagnostics["annealing_ess"] = s.ess;
+  f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
+  if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
+  if (!both) return f;
+  f.log_z = add_reverse(f, context, base, o, forward);
+  if (!(f.diagnostics["forward_reverse_z"] <= kApart)) f.failed.push_back("estimators_disagree");
+  return f;
+}
+
+/// Where a standard error is asked for, a first round says how many runs it takes.
+Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+               const EvidenceJob& job, double gradients) {
+  const double se = job.run.se;
+  double budget = first_round(gradients, se), spent = 0;
+  for (;;) {
+    Found f = anneal_once(context, base, pilot, job, budget);
+    f.gradients += spent;
+    spent = f.gradients;
+    budget = next_round(budget, gradients - spent, f.log_z, se);
+    if (budget == 0) return f;
+  }
+}
+
+}  // namespace
+
+double first_round(double gradients, double se) { return se > 0 ? std::min(gradients, 1e6) : gradients; }
+
+double next_round(double budget, double left, const LogZ& found, double se) {
+  const double ratio = found.se / se;
+  if (!(se > 0) || ratio <= 1 || left < 1.5 * budget) return 0;
+  return std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
+}
+
+Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                 const EvidenceJob& job, double gradients) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  Found f = c.method == "smc"                         ? sequential(pilot, base, job, *context.target)
+            : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, job, gradients)
+            : c.method == "pt" || c.method == "ti"    ? laddered(context, base, pilot, job, gradients)
+                                                      : tempered(context, base, pilot, job, gradients);
+  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  f.num_leapfrog = c.num_leapfrog;
+  f.step_size = pilot.step_size.back();
+  return f;
+}
+
+Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  ChainRunOptions o = chain_run_options(run, {0});
+  o.gradients = c.iterations > 0 ? 0 : c.gradients;
+  o.whole_budget = true;
+  o.se = 0;
+  o.log_z_se = run.se;
+  o.covariance = job.covariance;
+  o.checkpoint = job.checkpoint;
+  if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
+  ChainRunResult r = run_chains(context, c.pseudo_extended, o);
+  const Estimates e = estimate(r.units[0]);
+  Found f;
+  if (!r.log_z.empty()) f.log_z = r.log_z[0];
+  f.moments = e;
+  f.acceptance = e.acceptance;
+  f.divergences = r.units[0].stats[stat_divergences];
+  f.gradients = e.gradients;
+  f.preparation = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0];
+  f.iterations = double(r.units[0].iterations);
+  f.seconds = r.sampling_seconds;
+  f.chains = run.chains;
+  f.step_size = r.frozen.step_size[0];
+  f.num_leapfrog =
+      int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
+  f.interrupted = r.interrupted;
+  f.failed = failed_gates(e, r, 0, c.pseudo_extended);
+  f.diagnostics["gradients_per_chain"] = e.gradients / f.chains;
+  f.diagnostics[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
+  f.diagnostics["base_log_zeta"] = r.frozen.log_zeta[0];
+  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  f.chain_run = std::move(r);
+  return f;
+}
+
+}  // namespace lockstep

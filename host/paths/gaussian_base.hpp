@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <Eigen/Dense>
+#include <algorithm>
+
+#include "host/runs/units.hpp"
+
+namespace lockstep {
+
+/// Iterations of a launch whose inverse temperatures are kept: a trace of at most 64 MiB.
+inline int traced_iterations(std::int64_t chains) {
+  return int(std::clamp<std::int64_t>(4000000 / chains, 1, 32));
+}
+
+/// The normalised Gaussian at which a path begins, and the guess of log Z that is taken out of the target:
+/// fitted before anything is recorded, then frozen.
+struct GaussianBase {
+  Eigen::VectorXd mean;
+  Eigen::MatrixXd factor;  // lower Cholesky factor of the covariance
+  bool dense = false;      // false: the factor is diagonal
+  /// Scale of each axis for transitions. At first its standard deviation given all others, for that is what
+  /// limits the step where axes correlate.
+  Eigen::VectorXd metric;
+  double log_zeta = 0;
+  double gradients = 0;  // what fitting it cost
+  int starts = 0;        // of the local approximations or chains it is made of; 0: of none
+  bool rough = false;    // a scout's: worth a refit where the budget allows
+  bool partial = false;  // made of one of several local approximations: the others may never be found
+  std::string how;       // for the report
+  std::string warning;   // for the report, where there is one
+
+  int dim() const { return int(mean.size()); }
+  /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 64: the
+  /// precision of a dense base is read at every gradient.
+  static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
+                                   double inflation, double log_zeta, std::string how);
+  Eigen::MatrixXd covariance() const { return factor * factor.transpose(); }
+  /// What estimates of log Z add: log zeta, and the base's log normaliser less what it is in truth, both as
+  /// the engine holds them, in single precision. For a log Z of 1e6 the rounding is more than many an error.
+  double taken_out() const;
+  /// Standard deviations of the axes.
+  std::vector<double> sd() const;
+  /// An engine on the path from this base to the target, its base, log zeta and metric set. Keeps the trace
+  /// of so many iterations a launch.
+  std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
+                                      int chains_per_unit, bool covariance = false, int trace = 0,
+                                      Control control = Control::none) const;
+  /// Takes the target's own scale into the metric, from its mean square gradients E (d log gamma / dx_i)^2 =
+  /// -E d^2 log gamma / dx_i^2: 1 / sqrt of it is the standard deviation given all others where the target is
+  /// normal, and that within a mode where it has several, while the base spans them all. Ratios of the two
+  /// are held within a factor of 30 of their median: a mean square may be one particle's.
+  void fit_metric(const std::vector<double>& curvature);
+  /// Independent draws, [axis][chain]: chain c is number c % chains_per_unit of unit c / chains_per_unit.
+  std::vector<double> draws(const StreamKey& key, std::uint32_t iteration, int chains,
+                            int chains_per_unit) const;
+
+ private:
+  double log_norm() const;
+  /// Writes the base and log zeta into the parameters of every chain.
+  void set(Engine& engine) const;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/paths/item_paths.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "host/estimators/log_z_estimators.hpp"
+#include "host/paths/annealing.hpp"
+
+namespace lockstep {
+namespace {
+
+/// The weight of an estimate that has gone wrong.
+double weight_of(double log_weight) { return std::isfinite(log_weight) ? log_weight : -INFINITY; }
+
+/// Mean and standard deviation, on an axis, of the base of an item.
+std::array<double, 2> base_of(const Items& items, const ItemBatch& batch, std::uint32_t item, int axis) {
+  if (batch.prior) return {0, 1};
+  const std::size_t at = std::size_t(item) * (items.base_mean.size() / items.count) + axis;
+  return {items.base_mean[at], items.base_sd[at]};
+}
+
+void count(ItemRuns& out, const std::vector<double>& stats, const ItemBatch& batch, int transitions) {
+  const int n = int(batch.items.size()) * batch.runs;
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    double a = 0;
+    for (int r = 0; r < batch.runs; ++r) {
+      const std::size_t c = i * batch.runs + r;
+      a += stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * std::max(transitions, 1));
+      out.gradients += stats[std::size_t(stat_gradients) * n + c];
+      out.divergences += stats[std::size_t(stat_divergences) * n + c];
+    }
+    out.acceptance.push_back(a);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& batch, Control control) {
+  const Items& items = *context.target->items();
+  const int d = context.target->dim();
+  auto engine = context.target->engine(
+      engine_spec(context, {.kind = ModelKind::path, .control = control}, batch.items, batch.runs));
+  std::vector<double> mean, sd, inv_sd, log_norm;
+  for (std::uint32_t item : batch.items) {
+    double sum = -0.5 * d * std::log(2 * kPi);
+    for (int i = 0; i < d; ++i) {
+      const auto [m, s] = base_of(items, batch, item, i);
+      mean.push_back(m);
+      sd.push_back(s);
+      inv_sd.push_back(1 / s);
+      sum -= std::log(s);
+    }
+    log_norm.push_back(sum);
+  }
+  const ParameterLayout layout = engine->layout();
+  set_axis(*engine, layout.base_mean(), mean, d);
+  set_axis(*engine, layout.base_inv_sd(), inv_sd, d);
+  set_axis(*engine, layout.scale(), sd, d);
+  set_per_unit(*engine, ParameterLayout::base_log_norm, log_norm);
+  set_per_unit(*engine, ParameterLayout::scale_u, {1.4});
+  set_per_unit(*engine, ParameterLayout::log_zeta,
+               batch.log_zeta.empty() ? std::vector<double>{0} : batch.log_zeta);
+  return engine;
+}
+
+std::vector<double> item_draws(const RunContext& context, const ItemBatch& batch, std::uint32_t iteration) {
+  const Items& items = *context.target->items();
+  const int d = context.target->dim(), n = int(batch.items.size()) * batch.runs;
+  std::vector<double> x(std::size_t(d) * n);
+  for (int c = 0; c < n; ++c) {
+    const std::uint32_t item = batch.items[c / batch.runs];
+    const Draw<double> draw{context.key, iteration, std::uint32_t(c % batch.runs), item};
+    draw.normals(Purpose::base, d, [&](int i, double v) {
+      const auto [mean, sd] = base_of(items, batch, item, i);
+      x[std::size_t(i) * n + c] = mean + sd * v;
+    });
+  }
+  return x;
+}
+
+ItemRuns importance_bound(const RunContext& context, const ItemBatch& batch) {
+  auto engine = item_engine(context, batch);
+  engine->set_position(item_draws(context, batch, 0));
+  engine->initialize();
+  const auto cache = engine->cache();
+  const int n = engine->chains();
+  ItemRuns out;
+  out.gradients = n;
+  for (int c = 0; c < n; ++c) out.log_weight.push_back(weight_of(-cache[n + c]));
+  out.acceptance.assign(batch.items.size(), 1);
+  return out;
+}
+
+ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const ItemSchedule& schedule,
+                      bool reverse) {
+  const Items& items = *context.target->items();
+  const int d = context.target->dim(), n = int(batch.items.size()) * batch.runs;
+  auto x = reverse ? std::vector<double>(std::size_t(d) * n) : item_draws(context, batch, 0);
+  for (int i = 0; i < d && reverse; ++i)
+    for (int c = 0; c < n; ++c)
+      x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
+  const auto engine = item_engine(context, batch);
+  const Tally tally(context, [&] { return counts_of(*engine); });
+  AnnealedChains chains =
+      anneal_chains(*engine, context.key, schedule.ladder, schedule.step_size, reverse, schedule.num_leapfrog,
+                    x, 16, [&](double share) { context.progress("", share); });
+  ItemRuns out;
+  out.gradients = n;
+  out.log_weight = std::move(chains.log_weight);
+  count(out, chains.stats, batch, int(schedule.ladder.size()) - 2);
+  return out;
+}
+
+ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const ItemSchedule& schedule,
+                      Tempering tempering, int iterations, double discard) {
+  const bool by_levels = tempering == Tempering::levels, joint = tempering == Tempering::joint;
+  auto engine = item_engine(context, batch, joint ? Control::logistic : Control::none);
+  const int n = engine->chains();
+  std::vector<double> weight;
+  for (double z : schedule.log_z) weight.push_back(-z);
+  engine->set_ladder(schedule.ladder, weight, schedule.step_size);
+  const double shortest = *std::min_element(schedule.step_size.begin(), schedule.step_size.end());
+  set_per_unit(*engine, ParameterLayout::beta, {0});
+  set_per_unit(*engine, ParameterLayout::step_size, {by_levels ? schedule.step_size.front() : shortest});
+  auto x = item_draws(context, batch, 0);
+  if (joint)  // beginning where beta = 0.05: at the base the control would take long to leave
+    for (int c = 0; c < n; ++c) x.push_back(-3);
+  engine->set_position(x);
+  engine->initialize();
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = schedule.num_leapfrog;
+  launch.jitter = schedule.num_leapfrog > 1;
+  launch.tempering = tempering;
+  const int discarded = int(discard * iterations);
+  const int middle = discarded + (iterations - discarded) / 2;
+  std::vector<double> top(n, 0.0), bottom(n, 0.0), half_top = top, half_bottom = top;  // half: the first
+  ItemRuns out;
+  out.gradients = n;
+  out.acceptance.assign(batch.items.size(), 0.0);
+  out.round_trips = out.acceptance;
+  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, out.divergences}; });
+  for (int t = 0; t < iterations;) {
+    launch.begin = std::uint32_t(t);
+    launch.end = std::uint32_t(std::min(t + 16, t < discarded ? discarded
+                                                : t < middle  ? middle
+                                                              : iterations));
+    launch.record = t >= discarded;
+    engine->advance(launch);
+    t = int(launch.end);
+    const auto stats = engine->take_stats(), moments = engine->take_moments();
+    for (int c = 0; c < n; ++c) {
+      const int i = c / batch.runs;
+      out.acceptance[i] += stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * iterations);
+      out.round_trips[i] += stats[std::size_t(stat_round_trips) * n + c] / batch.runs;
+      out.gradients += stats[std::size_t(stat_gradients) * n + c];
+      out.divergences += stats[std::size_t(stat_divergences) * n + c];
+      if (!launch.record) continue;
+      top[c] += moments[std::size_t(MomentLayout::count) * n + c];
+      bottom[c] += stats[std::size_t(stat_base_weight) * n + c];
+    }
+    if (t == middle) {
+      half_top = top;
+      half_bottom = bottom;
+    }
+    context.progress("", double(t) / iterations);
+  }
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    EndpointEvidence ends(batch.runs), first(batch.runs), second(batch.runs);
+    for (int r = 0; r < batch.runs; ++r) {
+      const std::size_t c = i * batch.runs + r;
+      ends.add(r, top[c], bottom[c]);
+      first.add(r, half_top[c], half_bottom[c]);
+      second.add(r, top[c] - half_top[c], bottom[c] - half_bottom[c]);
+    }
+    out.log_z.push_back(ends.value(batch.log_zeta.empty() ? 0 : batch.log_zeta[i],
+                                   by_levels ? weight.front() - weight.back() : 0)
+                            .value());
+    out.drift.push_back((second.value(0) - first.value(0)).estimate);
+  }
+  return out;
+}
+
+ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
+                         double step_size) {
+  constexpr int kMostItems = 24, kRuns = 8, kSteps = 100;
+  ItemBatch batch;
+  batch.runs = kRuns;
+  batch.prior = prior;
+  const int count = context.target->items()->count, chosen = std::min(count, kMostItems);
+  for (int i = 0; i < chosen; ++i)
+    batch.items.push_back(std::uint32_t((2 * std::int64_t(i) + 1) * count / (2 * chosen)));
+  auto engine = item_engine(context, batch);
+  const int n = engine->chains();
+  ItemPilot out;
+  out.ladder = sigmoid_ladder(kSteps);
+  double step = step_size > 0 ? step_size : 0.3;
+  std::vector<double> raw(kSteps + 1, step);
+  out.ladder = engine->set_ladder(out.ladder, std::vector<double>(kSteps + 1, 0.0), raw);
+  set_per_unit(*engine, ParameterLayout::beta, {0});
+  engine->set_position(item_draws(context, batch, 0));
+  engine->initialize();
+  out.gradients = n;
+  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, NAN}; });
+  std::vector<double> log_weight(n, 0.0);
+  std::vector<std::vector<double>> log_z(kSteps + 1, std::vector<double>(chosen, 0.0));  // [level][item]
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = num_leapfrog;
+  launch.jitter = num_leapfrog > 1;
+  for (int k = 0; k <= kSteps; ++k) {
+    const int moves = k == 0 ? 10 : 1;  // at first the step size settles
+    if (k > 0) {
+      const auto cache = engine->cache();
+      const double rise = out.ladder[k] - out.ladder[k - 1];
+      double variance = 0;
+      for (int i = 0; i < chosen; ++i) {
+        double mean = 0, square = 0;
+        LogSum z;
+        for (int c = i * kRuns; c < (i + 1) * kRuns; ++c) {
+          const double delta = cache[n + c];
+          mean += delta / kRuns;
+          square += delta * delta / kRuns;
+          log_weight[c] -= rise * delta;
+          z.add(log_weight[c]);
+        }
+        variance += std::max(0.0, square - mean * mean) / chosen;
+        log_z[k][i] = z.log() - std::log(double(kRuns));
+      }
+      out.rates.push_back(rise * std::sqrt((std::isfinite(variance) ? variance : 0) / kPi));
+      engine->set_beta(std::vector<double>(n, out.ladder[k]));
+    }
+    for (int m = 0; m < moves; ++m) {
+      set_per_unit(*engine, ParameterLayout::step_size, {step});
+      launch.begin = launch.end;
+      launch.end = launch.begin + 1;
+      engine->advance(launch);
+      const auto stats = engine->take_stats();
+      double a = 0;
+      for (int c = 0; c < n; ++c) {
+        a += stats[std::size_t(stat_acceptance) * n + c] / n;
+        out.gradients += stats[std::size_t(stat_gradients) * n + c];
+      }
+      out.acceptance = a;
+      if (step_size == 0) step = std::clamp(step * std::exp(0.7 * (a - target_acceptance)), 1e-6, 2.0);
+    }
+    raw[k] = step;
+    context.progress("pilot", double(k) / kSteps);
+  }
+  for (int k = 0; k <= kSteps; ++k) {  // smoothed over neighbours: acceptance is noisy
+    double sum = 0, terms = 0;
+    for (int j = std::max(0, k - 3); j <= std::min(kSteps, k + 3); ++j, ++terms) sum += std::log(raw[j]);
+    out.step_size.push_back(std::exp(sum / terms));
+    double z = 0;
+    for (int i = 0; i < chosen; ++i) z += (log_z[k][i] - out.ladder[k] * log_z[kSteps][i]) / chosen;
+    out.log_z.push_back(z);
+  }
+  return out;
+}
+
+ItemSchedule ItemPilot::on(std::vector<double> other, int num_leapfrog) const {
+  ItemSchedule s;
+  s.num_leapfrog = num_leapfrog;
+  for (double beta : other) {
+    const auto above = std::upper_bound(ladder.begin(), ladder.end(), beta) - ladder.begin();
+    const std::size_t low = std::clamp<std::ptrdiff_t>(above - 1, 0, std::ptrdiff_t(ladder.size()) - 2);
+    const double part = (beta - ladder[low]) / (ladder[low + 1] - ladder[low]);
+    s.step_size.push_back(step_size[low] * std::pow(step_size[low + 1] / step_size[low], part));
+    s.log_z.push_back((1 - part) * log_z[low] + part * log_z[low + 1]);
+  }
+  s.ladder = std::move(other);
+  return s;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/estimators/log_sums.hpp"
+#include "host/estimators/schedules.hpp"
+#include "host/paths/gaussian_base.hpp"
+
+namespace lockstep {
+
+/// Settings of the pilot and of the transitions at every level.
+struct PilotOptions {
+  int groups = 8;        // independent populations: what errors are judged by
+  int particles = 1024;  // in all, a multiple of groups
+  int seeds = 1024;      // chains to start, a multiple of groups
+  int num_leapfrog = 5, moves = 1;
+  double target_acceptance = 0.9;
+  double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
+  int most_levels = 400;
+};
+
+/// What a pilot found: everything that is then frozen, and where chains begin.
+struct Pilot {
+  std::vector<double> ladder, log_z, step_size;  // [level]; log_z from the base's, all groups together
+  std::vector<double> group_log_z;               // [group]: log (Z / zeta) at beta = 1
+  std::vector<int> group_ancestors;              // [group]: particles of the base from which the last ones come
+  std::vector<double> group_ess;                 // [group]: of the last level's weights, in particles
+  double barrier = 0;
+  std::vector<std::vector<float>> states;  // [level]: [row][seed]; seed s is of group s * groups / seeds
+  double weight_ess = 0;                   // of the last level, over all groups, in particles
+  // The particles at beta = 1: [row][particle], and their weights, which sum to 1 within a group.
+  std::vector<double> last, last_weight;
+  std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
+  double acceptance = 0, gradients = 0, divergences = 0;
+
+  /// log (Z / zeta) by the mean over groups, with its jackknife.
+  Jackknife log_z_of_groups() const;
+  /// Levels drawn uniformly, but the first and the last `end` times as often; one for each seed.
+  std::vector<int> draw_levels(const StreamKey& key, int seeds, double end) const;
+  /// Where seeds begin, [row][chain]: chain c takes seed seed[c] at level[c].
+  std::vector<double> positions(const std::vector<int>& level, const std::vector<int>& seed) const;
+  /// The same on another ladder: states of the next level above, log Z and step sizes in between.
+  Pilot on_ladder(std::vector<double> other) const;
+  /// Lambda(beta): every step of the ladder counts alike.
+  CommunicationBarrier barriers() const;
+  /// Step size at any beta, from the levels' by interpolation in the barrier.
+  double step_size_at(double beta, const CommunicationBarrier& barrier) const;
+
+ private:
+  /// The level below beta, and how far beta is from it to the next, in the barrier.
+  std::pair<int, double> place(double beta, const CommunicationBarrier& barrier) const;
+};
+
+/// Sequential Monte Carlo from the base to the target, in independent groups of particles on one common
+/// adaptive ladder: levels by the rate of increments, systematic resampling within a group when its effective
+/// sample size falls below half, HMC moves whose step size follows their acceptance from level to level.
+/// Source: Del Moral, Doucet & Jasra (2006); seeds at all levels: see docs/decisions/0007-evidence.md.
+Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+
+}  // namespace lockstep

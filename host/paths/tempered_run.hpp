@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/estimators/log_z_estimators.hpp"
+#include "host/estimators/weighted_moments.hpp"
+#include "host/paths/tempered_pilot.hpp"
+#include "host/runs/checkpoint.hpp"
+#include "host/runs/weighted_draws.hpp"
+
+namespace lockstep {
+
+/// What every run of chains that travel between beta = 0 and 1 is told.
+struct PathRunOptions {
+  int groups = 8, num_leapfrog = 5;
+  double gradients = 0;         // budget, discarded share included
+  std::int64_t iterations = 0;  // instead, where above 0: of each chain, the discarded ones not counted
+  double discard = 0.2;         // share of the iterations that is not recorded
+  double se = 0;                // stop when the standard error of log Z is below; 0: at the budget
+  double least = 0;             // gradients before that: errors of short runs are not to be relied on
+  bool covariance = false;
+  bool draws = false;              // keep the states at the end of launches
+  std::int64_t draw_limit = 0;     // of at most so many; 0: of every one
+  CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
+};
+
+/// How many iterations each chain makes, and how many of them it discards: a multiple of `chunk`.
+struct RunLength {
+  std::int64_t total, discarded;
+  /// From the options, where an iteration of all chains costs so many gradients; `least` for small budgets.
+  RunLength(const PathRunOptions& options, double per_iteration, std::int64_t least, std::int64_t chunk);
+};
+
+/// What each reports.
+struct PathRunResult {
+  WeightedMoments moments;  // at beta = 1
+  WeightedDraws draws;
+  double acceptance = 0, divergences = 0, gradients = 0, round_trips = 0, seconds = 0;
+  std::int64_t iterations = 0, discarded = 0;  // per chain
+  bool interrupted = false;
+
+  /// From the statistics of so many chains, summed over them ([kStatRows]), and what initialising them cost.
+  void report(const std::vector<double>& stats, int chains, double initial_gradients);
+};
+
+struct TemperedOptions : PathRunOptions {
+  Tempering tempering = Tempering::levels;
+  Control control = Control::none;  // of joint tempering
+  int chains = 1024;
+  std::vector<double> log_weight = {};  // v_k of the levels; empty: the pilot's
+  bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
+};
+
+struct TemperedResult : PathRunResult {
+  LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
+  LogZ drift;           // second half less first half, of the former
+};
+
+/// Simulated tempering on the pilot's ladder (Tempering::levels), with given weights or with the pilot's,
+/// which spend an eighth of the time at either end; continuous tempering with beta drawn from its conditional
+/// (Tempering::gibbs) or moved with x (Tempering::joint), from the pilot's seeds or, to see what they are
+/// worth, from draws of the base. log Z by EndpointEvidence, whose terms are bounded (with a control of
+/// plateaus it counts the draws at beta = 1 and 0), and by stepping stones over the ladder, which are right
+/// whatever the marginal of beta, also while it settles. Standard errors by the jackknife over groups, whose
+/// pilots and chains are independent of each other.
+TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                            const TemperedOptions& options);
+
+/// Whether some transitions should take shorter steps: where discarded iterations diverged, there is a narrow
+/// region that the usual step does not enter.
+bool needs_short_steps(const std::vector<double>& stats, double transitions);
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/draw_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 1 << 24;
+
+}  // namespace
+
+std::int64_t overview_iterations(const TargetInstance& target, int chains) {
+  const double dim = target.dim(), each = dim + double(target.quantities().size());
+  const double draws = std::max(kOverviewNumbers / each, kOverviewOfEach);
+  const double most = std::max(4.0, std::floor(std::min(draws, kMostNumbers / each) / chains));
+  return most * chains * dim > kMostNumbers ? 0 : std::int64_t(most);
+}
+
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads) {
+  DrawFigures figures;
+  const std::size_t d = target.dim(), q = target.quantities().size(), each = d + q;
+  const int chains = run.units[0].chains;
+  const bool all = run.overview.draws() == 0 && run.draws.chains.size() == std::size_t(chains);
+  figures.draws = all ? run.draws.draws : run.overview.draws();
+  figures.every = all ? thin : run.overview.stride();
+  std::vector<double> values(std::size_t(chains) * figures.draws * each);
+  for (int c = 0; c < chains; ++c)
+    for (std::int64_t t = 0; t < figures.draws; ++t) {
+      const float* x =
+          all ? &run.draws.x[(c * figures.draws + t) * d] : &run.overview.x()[(t * chains + c) * d];
+      double* to = &values[(c * figures.draws + t) * each];
+      std::copy_n(x, d, to);
+      if (q > 0) target.quantities_at(to, to + d);
+    }
+  figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
+  return figures;
+}
+
+void add_figures(Json& summary, const TargetInstance& target, const Estimates& e, const DrawFigures& f) {
+  const std::size_t d = target.dim();
+  const auto& names = target.quantities();
+  for (const char* part : {"estimates", "diagnostics"}) summary[part];  // before anything refers to either
+  Json &estimates = summary["estimates"], &diagnostics = summary["diagnostics"];
+  if (f.draws == 0) return;
+  diagnostics["draws"] = {{"of_each_chain", f.draws}, {"every", f.every}};
+  const auto column = [&](double DrawDiagnostics::*figure) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < d; ++i) values.push_back(f.of[i].*figure);
+    return values;
+  };
+  const auto of_quantities = [&](double DrawDiagnostics::*figure) {
+    Json values = Json::object();
+    for (std::size_t q = 0; q < names.size(); ++q) values[names[q]] = f.of[d + q].*figure;
+    return values;
+  };
+  const std::pair<const char*, double DrawDiagnostics::*> quantiles[] = {
+      {"5%", &DrawDiagnostics::q5}, {"50%", &DrawDiagnostics::q50}, {"95%", &DrawDiagnostics::q95}};
+  for (const auto& [key, figure] : quantiles) estimates["quantiles"][key] = column(figure);
+  std::vector<double> rhat = column(&DrawDiagnostics::rhat);
+  for (std::size_t i = 0; i < d; ++i)
+    if (std::isnan(rhat[i])) rhat[i] = e.rhat[i];
+  diagnostics["rhat"] = rhat;
+  diagnostics["ess_bulk"] = column(&DrawDiagnostics::ess_bulk);
+  diagnostics["ess_tail"] = column(&DrawDiagnostics::ess_tail);
+  if (names.empty()) return;
+  estimates["quantities_sd"] = of_quantities(&DrawDiagnostics::sd);
+  for (const auto& [key, figure] : quantiles) estimates["quantities_quantiles"][key] = of_quantities(figure);
+  diagnostics["quantities_rhat"] = of_quantities(&DrawDiagnostics::rhat);
+  diagnostics["quantities_ess_bulk"] = of_quantities(&DrawDiagnostics::ess_bulk);
+  diagnostics["quantities_ess_tail"] = of_quantities(&DrawDiagnostics::ess_tail);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "host/estimators/diagnostics.hpp"
+#include "host/estimators/estimates.hpp"
+#include "host/runs/chain_run.hpp"
+
+namespace lockstep {
+
+/// Iterations at which x of all chains is kept (Overview::most) for quantiles, R-hat and effective sizes of a
+/// run of so many chains: about 2^20 numbers, parameters and quantities together, or 2^14 of each where that
+/// is more, which independent draws need for the probability below a median to within 0.4 %. 0 where four
+/// iterations are too much to keep.
+std::int64_t overview_iterations(const TargetInstance& target, int chains);
+
+/// Figures of each coordinate and then of each of the target's own quantities, over unweighted draws of all
+/// chains: the stored draws where all are, else the overview.
+struct DrawFigures {
+  std::vector<DrawDiagnostics> of;    // [dim + quantities]; NaN where there are too few draws
+  std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
+};
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads);
+
+/// Adds quantiles to `estimates`, R-hat and effective sizes to `diagnostics`: vectors over
+/// coordinates, and objects over the quantities (contracts: "summary.json"). What is NaN for a single chain
+/// is taken from its batches.
+void add_figures(nlohmann::ordered_json& summary, const TargetInstance& target, const Estimates& estimates,
+                 const DrawFigures& figures);
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/gates.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+/// The standard deviations of the particles that a unit's learned base is made of; empty: there is no such base.
+std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit, const SamplerConfig& config) {
+  if (config.instrument != SamplerConfig::Instrument::bridge || !config.base_sd.empty()) return {};
+  const Frozen& f = run.frozen;
+  const std::size_t d = f.base_sd.size() / f.step_size.size();
+  std::vector<double> sd(f.base_sd.begin() + unit * d, f.base_sd.begin() + (unit + 1) * d);
+  for (double& v : sd) v /= config.base_inflation;
+  return sd;
+}
+
+}  // namespace
+
+std::string verdict_of(const std::vector<std::string>& failed) {
+  if (failed.empty()) return "pass";
+  return std::find(failed.begin(), failed.end(), "length") == failed.end() ? "fail" : "not established";
+}
+
+std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& run, std::size_t unit,
+                                      const SamplerConfig& config) {
+  std::vector<std::string> failed;
+  const auto gate = [&](const char* name, bool passes) {
+    if (!passes) failed.push_back(name);
+  };
+  const auto& superchain = run.units[unit].superchain;
+  gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
+  gate("length", run.units[unit].iterations >= kLeastIterations);
+  gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
+  gate("acceptance", e.acceptance >= 0.2 && e.acceptance <= 0.99);
+  gate("divergences", e.divergence_rate < 0.01);
+  gate("weight_ess", e.weight_ess >= 10.0 * double(e.mean.size()));
+  const auto base_sd = learned_base_sd(run, unit, config);
+  if (!base_sd.empty()) gate("base", times_as_wide(e, base_sd) <= kNarrow);
+  if (!run.log_z.empty()) {
+    const LogZ& z = run.log_z[unit];
+    const Frozen& f = run.frozen;
+    gate("log_z", std::isfinite(z.estimate));
+    if (!f.scout_log_z.empty()) gate("scout", !contradicts(z, {f.scout_log_z[unit], f.scout_log_z_se[unit]}));
+  }
+  return failed;
+}
+
+double times_as_wide(const WeightedMoments& moments, const std::vector<double>& base_sd) {
+  double widest = 0;
+  for (std::size_t i = 0; i < base_sd.size(); ++i)
+    widest = std::max(widest, std::sqrt(moments.variance(int(i))) / base_sd[i]);
+  return widest;
+}
+
+bool contradicts(const LogZ& recorded, const LogZ& particles) {
+  const double apart = std::abs(recorded.estimate - particles.estimate);
+  return apart > 3 && apart > 5 * std::hypot(recorded.se, particles.se);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a run says of its own trustworthiness: the gates, and the verdict that they add up to. No truth is read.
+#include <string>
+#include <vector>
+
+#include "host/estimators/estimates.hpp"
+#include "host/runs/chain_run.hpp"
+
+namespace lockstep {
+
+/// Below these a run is too short to judge: recorded iterations of each chain; the gradients allowed to a
+/// method that is one pass from base to target.
+inline constexpr std::int64_t kLeastIterations = 100;
+inline constexpr double kLeastOfOnePass = 5e4;
+
+/// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
+/// failed.
+std::string verdict_of(const std::vector<std::string>& failed);
+
+/// Gates of `sample` for one unit of a run, by name; empty: all pass.
+///
+/// starts: chains began at each of the points that the user gave. length: at least 100 recorded iterations.
+/// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
+/// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
+/// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
+/// particles'.
+std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
+                                      const SamplerConfig& config);
+
+/// How many times as wide as the draws that a base is made of the target is, along the axis where it is most.
+/// Chains that come from too narrow a base agree with one another long before they know the target's tails.
+/// base_sd: [d], before any inflation.
+double times_as_wide(const WeightedMoments& moments, const std::vector<double>& base_sd);
+/// Too much: right runs of ten targets have 1.2 at most, runs off by half a nat and more 1.4 and more.
+inline constexpr double kNarrow = 1.4;
+
+/// Whether log Z as recorded cannot be that of the particles that went before: more than 5 joint standard
+/// errors and more than 3 apart (particles alone are off by 1 to 3 on multimodal targets).
+bool contradicts(const LogZ& recorded, const LogZ& particles);
+
+}  // namespace lockstep

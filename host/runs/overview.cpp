@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/overview.hpp"
+
+#include <algorithm>
+
+#include "host/runs/recording.hpp"
+
+namespace lockstep {
+
+Overview::Overview(int chains, int dim, std::int64_t most) : chains_(chains), dim_(dim), most_(most) {}
+
+int Overview::capacity() const {
+  // Launches are kChunk iterations long, or a 64th of those before them at most; and no launch stores more
+  // than there may be.
+  return int(std::min(most_, std::max(kChunk, most_ / 64 + 1)));
+}
+
+int Overview::place(LaunchSpec& launch) {
+  if (most_ == 0) return 0;
+  const std::size_t of_draw = std::size_t(chains_) * dim_;
+  while ((std::int64_t(launch.end) + stride_ - 1) / stride_ > most_) {
+    const std::size_t kept = (std::size_t(draws()) + 1) / 2;
+    for (std::size_t k = 1; k < kept; ++k)
+      std::copy_n(x_.begin() + 2 * k * of_draw, of_draw, x_.begin() + k * of_draw);
+    x_.resize(kept * of_draw);
+    stride_ *= 2;
+  }
+  const std::int64_t begin = launch.begin, first = (begin + stride_ - 1) / stride_ * stride_;
+  launch.overview_thin = int(stride_);
+  launch.overview_from = int(first - begin);
+  return first >= launch.end ? 0 : int((launch.end - first + stride_ - 1) / stride_);
+}
+
+void Overview::add(Engine& engine, int count) {
+  if (count == 0) return;
+  const auto rows = engine.overview();
+  const std::size_t padded = engine.padded_chains();
+  for (int k = 0; k < count; ++k)
+    for (int c = 0; c < chains_; ++c)
+      for (int i = 0; i < dim_; ++i) x_.push_back(rows[(std::size_t(k) * dim_ + i) * padded + c]);
+}
+
+}  // namespace lockstep

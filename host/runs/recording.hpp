@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/runs/chain_run.hpp"
+#include "host/runs/draw_plan.hpp"
+
+namespace lockstep {
+
+/// Iterations of the first launches and batches.
+inline constexpr std::int64_t kChunk = 64;
+
+/// Numbers of stored draws that a launch keeps at most.
+inline constexpr std::int64_t kLaunchDraws = std::int64_t(1) << 22;
+
+/// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do
+/// not stop for breath every 64 iterations.
+std::int64_t launch_length(std::int64_t t);
+
+/// Appends the `count` draws of the engine's last launch, which stores those of `to.chains`; `most`: as many
+/// draws as there will be at most. `weighted`: the states of all pseudo-samples too, as they are now.
+void append_draws(StoredDraws& to, Engine& engine, int count, std::int64_t most, bool weighted);
+
+/// From the order they are collected in, [draw][chain], to [chain][draw].
+void to_chain_major(StoredDraws& draws);
+
+/// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
+/// depend on nothing but the number of iterations.
+class Batches {
+ public:
+  Batches(int chains, const MomentLayout& layout, int known_starts);
+  /// Adds the sums [row][chain] of `iterations` iterations to the open batch, starting a new one at its
+  /// length. The unit's chains begin at `first` of `total`.
+  void add(const std::vector<double>& moments, int first, int total, std::int64_t iterations);
+  UnitMoments take(std::vector<double> stats) const;
+  /// First and second moments alone, which are few beside the cross moments.
+  UnitMoments take_marginal() const;
+  std::int64_t iterations() const { return iterations_; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("sums", sums_);
+    archive("length", length_);
+    archive("open", open_);
+    archive("iterations", iterations_);
+  }
+
+ private:
+  int chains_, known_starts_;
+  MomentLayout layout_;
+  std::int64_t most_, length_ = kChunk, open_ = 0, iterations_ = 0;
+  std::vector<std::vector<double>> sums_;  // [chain][batch * row]
+};
+
+/// What a run has recorded so far: the sums of each unit, its evidence, and stored draws.
+class Recording {
+ public:
+  /// `last`: the iteration at which each unit ends. `known_starts`: of UnitMoments.
+  Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
+            std::vector<std::int64_t> last, int known_starts);
+
+  /// Which draws are stored, and what an engine is asked to keep of each launch for them and the overview.
+  void prepare(EngineSpec& spec) const;
+  /// Sets what the next launch stores; its end may move down.
+  void place(LaunchSpec& launch);
+  /// Takes what it stored.
+  void add_draws(Engine& engine);
+
+  /// Takes the engine's running sums of iterations [begin, end) for the units that end there, or for all that
+  /// are still going where `reset` starts new sums.
+  void add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset);
+  /// Adds the present pairs of the units still going: the chains' states at chunk boundaries are enough,
+  /// neighbours being correlated. The launch began at `begin`.
+  void add_evidence(Engine& engine, std::int64_t begin, std::int64_t end);
+  /// Estimates of the first unit so far.
+  UnitMoments so_far() const { return batches_[0].take(stats_[0]); }
+  UnitMoments marginal_so_far() const { return batches_[0].take_marginal(); }
+  /// One of the statistics so far, over all units.
+  double stat(StatRow row) const {
+    double sum = 0;
+    for (const auto& stats : stats_) sum += stats[row];
+    return sum;
+  }
+  /// The evidence of a unit so far.
+  LogZ log_z(std::size_t unit, const Frozen& frozen) const {
+    return evidence_[unit].value(frozen.log_zeta[unit]);
+  }
+  /// Hands everything to the result of the run, whose frozen parameters are set.
+  void finish(ChainRunResult& result, const std::vector<int>& superchain);
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("batches", batches_);
+    archive("stats", stats_);
+    archive("evidence", evidence_);
+    archive("draws", draws_);
+    archive("overview", overview_);
+  }
+
+ private:
+  const SamplerConfig& config_;
+  int chains_;           // per unit
+  std::int64_t length_;  // draws that each chain makes
+  DrawPlan plan_;
+  bool weighted_;
+  int capacity_;               // draws that a launch can store
+  int stored_ = 0, seen_ = 0;  // draws of the launch in hand; its draws of the overview
+  Overview overview_;
+  std::vector<std::int64_t> last_;
+  std::vector<Batches> batches_;                  // [unit]
+  std::vector<std::vector<double>> stats_;        // [unit][StatRow]
+  std::vector<PseudoExtendedEvidence> evidence_;  // [unit], or none
+  StoredDraws draws_;                             // collected as [draw][chain][..]
+};
+
+}  // namespace lockstep

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/run_context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "host/runs/draw_plan.hpp"
+#include "host/runs/recording.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/memory.hpp"
+#include "host/util/peak.hpp"
+#include "targets/registry.hpp"
+#ifdef LOCKSTEP_CUDA
+#include "targets/cuda_device.hpp"
+#endif
+
+namespace lockstep {
+namespace {
+
+/// OpenMP ends the program where the system has no room for its threads: whether it has is asked before.
+void check_threads(int threads) {
+  if (threads <= hardware_threads()) return;
+  std::latch started(1);
+  std::vector<std::jthread> all;  // end when the latch opens
+  try {
+    for (int i = 0; i < threads; ++i) all.emplace_back([&] { started.wait(); });
+  } catch (const std::system_error& error) {
+    started.count_down();
+    throw UserError(fmt::format(
+        "--threads is {}, and the system starts {} at most ({}). Give fewer, such as the {} of this "
+        "machine",
+        threads, all.size(), error.code().message(), hardware_threads()));
+  }
+  started.count_down();
+}
+
+}  // namespace
+
+RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label) {
+  RunContext c;
+  c.target = &target;
+  c.key = make_stream_key(run.seed, label);
+  c.precision = run.precision == "single"   ? Precision::single
+                : run.precision == "double" ? Precision::full
+                                            : Precision::mixed;
+  c.threads = run.threads > 0 ? run.threads : hardware_threads();
+  check_threads(c.threads);
+#ifdef LOCKSTEP_CUDA
+  if (run.device != "cpu") c.cuda = cuda_available();
+  if (run.device == "cuda" && !c.cuda)
+    throw UserError(
+        "there is no usable CUDA device (--device cuda needs one). Use --device cpu, or auto to take "
+        "whichever there is");
+#else
+  if (run.device == "cuda")
+    throw UserError(
+        "this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
+        "nvcc is installed");
+#endif
+  return c;
+}
+
+ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units) {
+  ChainRunOptions o;
+  o.units = std::move(units);
+  o.chains = run.chains;
+  o.warmup = run.warmup;
+  o.iterations = run.iterations;
+  o.gradients = run.gradients;
+  o.se = run.se;
+  o.init = run.init;
+  o.init_scale = run.init_scale;
+  o.draws = run.draws;
+  o.weighted_draws = run.weighted_draws;
+  o.warmup_draws = run.warmup_draws;
+  o.thin = run.thin;
+  return o;
+}
+
+void say_device(const RunOptions& run, const RunContext& context) {
+  static bool said = false;  // once, however many settings a study has
+  if (run.device == "auto" && !context.cuda && !run.quiet && !std::exchange(said, true))
+    fmt::print(stderr, "no usable GPU: computing on the CPU\n");
+}
+
+std::string device_name([[maybe_unused]] const RunContext& context) {
+#ifdef LOCKSTEP_CUDA
+  if (context.cuda) return cuda_device_name();
+#endif
+  return fmt::format("cpu ({})", cpu_isa());
+}
+
+RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled) {
+  RunSize s;
+  s.dim = dim;
+  s.units = units;
+  s.chains = run.chains;
+  s.adapting_units = pooled ? 1 : units;
+  s.crowd = std::max<std::int64_t>(pooled ? std::int64_t(units) * run.chains : run.chains,
+                                   config.adapt ? config.warmup_chains : 1);
+  if (config.instrument == SamplerConfig::Instrument::bridge || run.init == "scout")
+    s.particles = config.scout_particles;
+  const double of_one = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
+  // A transition takes one leapfrog step at least.
+  s.iterations =
+      run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
+  s.saved = !run.out.empty();
+  s.transition = config.transition;
+  s.weighted_draws = run.weighted_draws;
+  const DrawPlan plan =
+      plan_draws(run.draws, run.chains, std::int64_t(s.iterations / run.thin) + 1, run.thin);
+  s.stored_draws = double(plan.window) * double(plan.chains.size());
+  if (run.warmup_draws) s.stored_draws += (double(run.warmup) / run.thin + 1) * run.chains;
+  return s;
+}
+
+MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size) {
+  const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, d = size.dim;
+  const double rows = n * (d + 1), sums = kStatRows;
+  const double particles = double(size.adapting_units) * double(size.particles);
+  const double crowd = double(size.adapting_units) * double(size.crowd);
+  const double chains = double(size.units) * double(size.chains);
+  // An engine is as large as one of few chains, times how many there will be.
+  const auto engine = [&](const ModelSpec& m, double count, bool recording) {
+    // Parameters alone may be too many, of dense metrics: then not even a few chains are to be made.
+    const double parameters = 4 * count * ParameterLayout{size.dim, m.dense_metric, m.dense_base}.rows();
+    if (parameters > available_memory()) return parameters;
+    EngineSpec spec = engine_spec(context, m, {0}, kTile);
+    spec.covariance = recording && size.covariance;
+    spec.trace = recording ? size.trace : 0;
+    if (m.kind == model.kind) spec.transition = size.transition;
+    return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
+  };
+  MemoryPlan plan;
+  // Beside the engine stand copies of what is read from it, and of what goes into it: so many numbers.
+  const auto stage = [&](double of_engine, double numbers) {
+    plan.host = std::max(plan.host, 8 * numbers + (context.cuda ? 0 : of_engine));
+    if (context.cuda) plan.device = std::max(plan.device, of_engine);
+  };
+  ModelSpec path;
+  path.kind = ModelKind::path;
+  stage(engine(path, particles, false), particles * 8 * d);
+  stage(engine(model, crowd, false), particles * d + crowd * (3 * rows + sums));
+  // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
+  const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
+  const double batches = std::min(most, std::ceil(size.iterations / kChunk)),
+               room = batches == 0 ? 0 : double(std::bit_ceil(std::uint64_t(batches)));
+  const double moments =
+      MomentLayout{size.dim, int(context.target->quantities().size()), size.covariance}.rows();
+  const double draws = size.stored_draws;
+  const double bytes_of_draw = 4 * (d + 5) + (n > 1 && size.weighted_draws ? 8 * n * (d + 2) : 0);
+  const double quantities = double(context.target->quantities().size());
+  // What a launch stores, in the engine and as it is read; the overview, with its room to grow.
+  const double of_launch = 4 * (std::min(draws * (d + int(kDrawExtraRows)), double(kLaunchDraws)) +
+                                std::min(size.overview, double(kChunk)) * chains * d);
+  const double overview = size.overview * chains;
+  const double saved = size.saved ? 2 * rows + moments * batches : 0;
+  const double recorded = chains * moments * (room + batches);
+  stage(engine(model, chains, true) + of_launch,
+        chains * (rows + 1 + 2 * n + sums + moments + saved) + recorded + of_launch / 8 + overview * d +
+            draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
+  // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.
+  const double seen = overview > 0 ? overview : draws;
+  stage(0, recorded + draws / 8 * bytes_of_draw + overview * d / 2 + seen * (d + quantities + 10));
+  return plan;
+}
+
+void check_memory(const MemoryPlan& plan, bool quiet, const std::string& advice) {
+  const auto gib = [](double bytes) { return fmt::format("{:.1f} GiB", bytes / 1073741824); };
+  const double have = available_memory();
+  if (plan.host > 0.9 * have)
+    throw UserError(
+        fmt::format("the run needs about {} of memory and {} are available (it would be killed). {}",
+                    gib(plan.host), gib(have), advice));
+  std::string of_device;
+#ifdef LOCKSTEP_CUDA
+  if (plan.device > 0) {
+    const double free = double(cuda_free_memory());
+    if (plan.device > 0.95 * free)
+      throw UserError(
+          fmt::format("the run needs about {} of the GPU's memory and {} are free (it would fail). Lower "
+                      "--chains, or use --device cpu",
+                      gib(plan.device), gib(free)));
+    of_device =
+        fmt::format("; on the GPU {:.1f} MiB of {:.0f} MiB free", plan.device / 1048576, free / 1048576);
+  }
+#endif
+  if (!quiet)
+    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available{}\n", plan.host / 1048576,
+               have / 1048576, of_device);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/run_draws.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+namespace lockstep {
+
+void write_picture_draws(const RunOptions& run,
+                         const std::function<void(const std::filesystem::path&)>& write) {
+  if (run.out.empty() || !run.pictures) return;
+  try {
+    write(run.out / kPictureDraws);
+  } catch (const std::runtime_error&) {
+  }
+}
+
+std::vector<std::string> own_names(const TargetInstance& target) {
+  for (int i = 0; i < target.dim(); ++i)
+    if (target.names()[i] != fmt::format("x[{}]", i)) return target.names();
+  return {};
+}
+
+std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x) {
+  const std::vector<std::string>& names = target.quantities();
+  const std::size_t d = target.dim(), count = names.size(), draws = x.size() / d;
+  std::vector<DrawsQuantity> all;
+  if (count == 0) return all;
+  std::vector<std::size_t> first;  // the name that each begins with
+  for (std::size_t q = 0; q < count; ++q) {
+    const std::string base = names[q].substr(0, names[q].find('['));
+    const bool element = !all.empty() && all.back().size > 0 && all.back().name == base &&
+                         names[q] == fmt::format("{}[{}]", base, all.back().size);
+    if (element) {
+      ++all.back().size;
+    } else {
+      first.push_back(q);
+      all.push_back({names[q] == base + "[0]" ? base : names[q], names[q] == base + "[0]" ? 1 : 0, {}});
+    }
+  }
+  std::vector<std::vector<float>> values(all.size());
+  std::vector<double> position(d), at(count);
+  for (std::size_t k = 0; k < draws; ++k) {
+    position.assign(x.begin() + k * d, x.begin() + (k + 1) * d);
+    target.quantities_at(position.data(), at.data());
+    for (std::size_t v = 0; v < all.size(); ++v)
+      for (int i = 0; i < std::max(all[v].size, 1); ++i) values[v].push_back(float(at[first[v] + i]));
+  }
+  for (std::size_t v = 0; v < all.size(); ++v) all[v].values = std::move(values[v]);
+  return all;
+}
+
+void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run,
+                     const TargetInstance& target, const SamplerConfig& config) {
+  DrawsFile f;
+  f.chains = int(r.draws.chains.size());
+  f.draws = r.draws.draws;
+  f.dim = target.dim();
+  f.names = own_names(target);
+  f.pseudo_samples = r.draws.log_weight.empty() ? 0 : config.model.pseudo_samples;
+  f.quantities = quantities_of(target, r.draws.x);
+  f.x = std::move(r.draws.x);
+  const auto stats = [&](const StoredDraws& draws, std::vector<double> step_size) {
+    const std::vector<std::int32_t> steps(draws.steps.begin(), draws.steps.end());
+    std::map<std::string, DrawsArray> all{{"acceptance_rate", draws.acceptance},
+                                          {"lp", draws.log_density},
+                                          {"n_steps", steps},
+                                          {"step_size", std::move(step_size)}};
+    if (config.transition == TransitionKind::random_walk) return all;  // which has no integrator
+    all["diverging"] = std::vector<std::uint8_t>(draws.diverging.begin(), draws.diverging.end());
+    all["energy"] = draws.energy;
+    return all;
+  };
+  f.sample_stats = stats(r.draws, std::vector<double>(r.draws.steps.size(), r.frozen.step_size[0]));
+  if (r.warmup.draws > 0) {
+    f.warmup_draws = r.warmup.draws;
+    f.warmup_x = std::move(r.warmup.x);
+    std::vector<double> step_size;  // one for all chains
+    for (int c = 0; c < f.chains; ++c)
+      step_size.insert(step_size.end(), r.warmup_step_size.begin(), r.warmup_step_size.end());
+    f.warmup_sample_stats = stats(r.warmup, std::move(step_size));
+  }
+  f.weighted_x = std::move(r.draws.weighted_x);
+  f.log_weight = std::move(r.draws.log_weight);
+  f.beta = std::move(r.draws.beta);
+  f.attributes = {{"inference_library_version", LOCKSTEP_VERSION},
+                  {"target", run.target},
+                  {"sampler", run.sampler},
+                  {"seed", std::to_string(run.seed)},
+                  {"chains_kept", fmt::format("{}", fmt::join(r.draws.chains, " "))},
+                  {"chains_run", std::to_string(run.chains)},
+                  {"first_iteration", std::to_string(r.draws.first)},
+                  {"thin", std::to_string(run.thin)},
+                  {"iterations", std::to_string(r.units[0].iterations)}};
+  write_draws(path, f);
+}
+
+}  // namespace lockstep

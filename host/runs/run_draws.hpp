@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+
+#include "host/formats/draws_file.hpp"
+#include "host/runs/chain_run.hpp"
+
+namespace lockstep {
+
+/// Beside the results of a run with --out that stores no draws: the usual number of them, for whoever draws
+/// pictures of the run, and then removes the file.
+inline constexpr const char* kPictureDraws = ".pictures.nc";
+
+/// Has it written by `write`, where there is a folder and pictures are wanted. A run is whole without it: nothing is said where it
+/// cannot be written.
+void write_picture_draws(const RunOptions& run,
+                         const std::function<void(const std::filesystem::path&)>& write);
+
+/// The names of its coordinates where they are not x[0], x[1], .., which readers make of their numbers.
+std::vector<std::string> own_names(const TargetInstance& target);
+
+/// The target's own quantities at draws x [draw][dim], under their names; those named q[0], q[1], .. are one
+/// quantity q.
+std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x);
+
+/// Writes the draws that `sample` stored (contracts: "Files of a run"), with attributes that say which these
+/// are: chains (chains_kept of chains_run), the first iteration after warm-up, and how far they are apart.
+/// Takes them out of `r`: they may be most of what is in memory.
+void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run,
+                     const TargetInstance& target, const SamplerConfig& config);
+
+}  // namespace lockstep

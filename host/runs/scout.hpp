@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <Eigen/Core>
+#include <vector>
+
+#include "host/runs/units.hpp"
+
+namespace lockstep {
+
+/// What the scout learned of one replicate's target, [unit] or [unit][axis] or [unit][particle][axis].
+struct ScoutResult {
+  int particles = 0, dim = 0;
+  std::vector<double> position;  // equally weighted draws of the target, roughly
+  std::vector<double> mean, sd;
+  std::vector<double> log_z, log_z_se;  // with a rough standard error
+  std::vector<double> gradients;        // target gradients spent
+  std::vector<int> levels;
+};
+
+/// Sequential Monte Carlo from N(0, init_scale^2 I) to the target, for every unit on its own: adaptive levels
+/// (effective sample size of half the particles), systematic resampling, HMC moves with the particles'
+/// standard deviations as metric and a step size steered by acceptance. A unit whose final spread exceeds
+/// half the initial one starts again four times wider. Adaptive, so its log Z is slightly biased: it serves
+/// as a start, never as an answer. Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet
+/// & Tsagaris (2011).
+///
+/// `known`: points in modes that the user knows of. The first normal then covers the box that spans the origin
+/// and all of them (on each axis its middle, and init_scale^2 + (half its width)^2), and particles make room
+/// for the points that they left out (beyond 3 of their standard deviations on some axis), an equal share for
+/// each and for the rest: what is made of the particles, such as a base, covers every known mode.
+ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+                  double init_scale, const std::vector<Eigen::VectorXd>& known = {});
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the scout's particles become: starting positions, and a full base and metric.
+#include "host/runs/starts.hpp"
+
+#include <Eigen/Dense>
+#include <cmath>
+
+#include "host/formats/data.hpp"
+#include "host/runs/known_modes.hpp"
+
+namespace lockstep {
+namespace {
+
+bool is_uniform(const std::string& init, double& half_width) {
+  if (init.rfind("uniform:", 0) != 0) return false;
+  half_width = std::strtod(init.c_str() + 8, nullptr);  // the options have been checked
+  return true;
+}
+
+/// Covariance of one unit's particles, its off-diagonal shrunk by dim / particles (they are few).
+Eigen::MatrixXd particle_covariance(const ScoutResult& found, std::size_t unit) {
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const int d = found.dim, n = found.particles;
+  const Rows x = Eigen::Map<const Rows>(found.position.data() + unit * n * d, n, d);
+  const Eigen::MatrixXd centred = x.rowwise() - x.colwise().mean();
+  Eigen::MatrixXd s = centred.transpose() * centred / (n - 1);
+  const Eigen::VectorXd variance = s.diagonal();
+  s *= 1 - std::min(0.9, double(d) / n);
+  s.diagonal() = variance;
+  return s;
+}
+
+}  // namespace
+
+std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
+  std::vector<Eigen::VectorXd> rows;
+  double half_width;
+  if (init == "scout" || is_uniform(init, half_width)) return rows;
+  const auto path = resolve_data_path(init, {});
+  const bool csv = path.extension() == ".csv";
+  const DataReader data(csv ? DataSet{{{"x", load_rows(path)}}, {}} : load_data(path),
+                        "starts (" + init + ")");
+  const std::string name = path.extension() == ".npy" ? path.stem().string() : "x";
+  const Eigen::MatrixXd m = data.matrix(name, DataReader::any_size, dim);
+  for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
+  return rows;
+}
+
+std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
+                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
+                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
+                           const std::vector<int>& superchain) {
+  const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
+            per = chains / int(units.size());
+  std::vector<double> x(std::size_t(engine.rows()) * chains);
+  std::vector<int> dealt;
+  if (!known.empty()) {
+    constexpr std::size_t most = 256;  // climbs of some 500 gradients; points beyond start one superchain each
+    const std::vector<Eigen::VectorXd> climbed(known.begin(), known.begin() + std::min(known.size(), most));
+    dealt = deal_points(known_modes(*context.target, climbed), int(known.size()), superchain.back() + 1);
+  }
+  double half_width = 0;
+  const bool uniform = is_uniform(options.init, half_width);
+  for (int c = 0; c < chains; ++c) {
+    const int u = c / per;
+    const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};
+    for (int s = 0; s < n; ++s) {
+      // Each pseudo-sample picks its own particle; the u are spread over the temperatures.
+      const auto pick = [&](int count) {
+        return std::min(count - 1, int(draw.uniform(Purpose::pseudo_start, std::uint32_t(s)) * count));
+      };
+      if (uniform) {
+        for (int i = 0; i < dim; ++i)
+          x[std::size_t(s * dim + i) * chains + c] =
+              half_width * (2 * draw.uniform(Purpose::start, std::uint32_t(s * dim + i)) - 1);
+      } else if (!known.empty()) {
+        const auto& row = known[dealt[superchain[c % per]]];
+        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = row[i];
+      } else {
+        const std::size_t p = std::size_t(u) * found.particles + pick(found.particles);
+        for (int i = 0; i < dim; ++i) x[std::size_t(s * dim + i) * chains + c] = found.position[p * dim + i];
+      }
+      if (engine.rows() > n * dim)
+        x[std::size_t(n * dim + s) * chains + c] =
+            3 * draw.uniform(Purpose::pseudo_start, std::uint32_t(1000 + s)) - 1.5;
+    }
+  }
+  if (std::isfinite(model.box))
+    for (int j = 0; j < n * dim * chains; ++j) x[j] = std::clamp(x[j], -model.box, model.box);
+  return x;
+}
+
+bool correlated(const ScoutResult& found) {
+  const Eigen::MatrixXd s = particle_covariance(found, 0);
+  for (int i = 0; i < found.dim; ++i)
+    for (int j = 0; j < i; ++j)
+      if (std::abs(s(i, j)) > 0.6 * std::sqrt(s(i, i) * s(j, j))) return true;
+  return false;
+}
+
+void set_full_base(const ScoutResult& found, const SamplerConfig& config, Frozen& f) {
+  const int d = found.dim, triangle = d * (d + 1) / 2, units = int(f.step_size.size());
+  f.model.dense_base = true;
+  f.model.dense_metric = config.metric != "unit";
+  f.base_precision.resize(std::size_t(units) * triangle);
+  f.base_log_det.resize(units);
+  f.factor.resize(std::size_t(units) * triangle);
+  for (int u = 0; u < units; ++u) {
+    const Eigen::MatrixXd s = particle_covariance(found, u);
+    const Eigen::LLT<Eigen::MatrixXd> llt(s * (config.base_inflation * config.base_inflation));
+    const Eigen::MatrixXd inverse = llt.solve(Eigen::MatrixXd::Identity(d, d)), c = s.llt().matrixL();
+    f.base_log_det[u] = 2 * Eigen::MatrixXd(llt.matrixL()).diagonal().array().log().sum();
+    for (int i = 0; i < d; ++i)
+      for (int j = 0; j <= i; ++j) {
+        f.base_precision[u * triangle + i * (i + 1) / 2 + j] = inverse(i, j);
+        f.factor[u * triangle + i * (i + 1) / 2 + j] = c(i, j);
+      }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <Eigen/Core>
+
+#include "host/runs/chain_run.hpp"
+
+namespace lockstep {
+
+inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
+
+/// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless
+/// they are finite points of `dim` coordinates.
+std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
+
+/// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the known points that
+/// read_starts gave. Chains of one superchain start at one point (their momenta differ), and superchains take
+/// the known points in proportion to the mass of the modes that these lead to (deal_points), so that chains
+/// which seldom change modes are off by little: all pseudo-samples of a chain at one point. Where no chain
+/// can go from one known mode to another, chains then disagree, and R-hat says so. (Were pseudo-samples of
+/// one chain dealt out over the modes, one that stands outside the base would hold all the weight for ever,
+/// in all chains alike: docs/decisions/0009-known-starts.md.)
+std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
+                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
+                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
+                           const std::vector<int>& superchain);
+
+/// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
+/// for the whole setting, the same whichever replicates run beside each other.
+bool correlated(const ScoutResult& found);
+
+/// Full base and metric from the scout's particles.
+void set_full_base(const ScoutResult& found, const SamplerConfig& config, Frozen& frozen);
+
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "host/util/progress.hpp"
+#include "targets/registry.hpp"
+
+namespace lockstep {
+
+/// Chain and unit numbers of every chain of a batch.
+inline void number_chains(EngineSpec& spec, const std::vector<std::uint32_t>& units, int chains_per_unit) {
+  spec.chain.clear();
+  spec.unit.clear();
+  for (std::uint32_t u : units)
+    for (int c = 0; c < chains_per_unit; ++c) {
+      spec.chain.push_back(static_cast<std::uint32_t>(c));
+      spec.unit.push_back(u);
+    }
+}
+
+/// One number per unit spread to its chains.
+inline void set_per_unit(Engine& engine, int row, const std::vector<double>& per_unit) {
+  const int per = engine.chains() / int(per_unit.size());
+  std::vector<double> values(engine.chains());
+  for (int c = 0; c < engine.chains(); ++c) values[c] = per_unit[c / per];
+  engine.set_parameters(row, values);
+}
+/// [unit][dim] spread to the chains, from row `first` on.
+inline void set_axis(Engine& engine, int first, const std::vector<double>& per_unit_and_axis, int dim) {
+  const int chains = engine.chains(), per = chains * dim / int(per_unit_and_axis.size());
+  std::vector<double> rows(std::size_t(dim) * chains);
+  for (int i = 0; i < dim; ++i)
+    for (int c = 0; c < chains; ++c)
+      rows[std::size_t(i) * chains + c] = per_unit_and_axis[std::size_t(c / per) * dim + i];
+  engine.set_parameters(first, rows);
+}
+/// Mean over each unit's chains of row `row` of [row][chain].
+inline std::vector<double> unit_means(const std::vector<double>& rows, int row, int chains, int units) {
+  std::vector<double> mean(units, 0.0);
+  const int per = chains / units;
+  for (int c = 0; c < chains; ++c) mean[c / per] += rows[std::size_t(row) * chains + c] / per;
+  return mean;
+}
+
+/// Harmonic mean over each unit's chains of their acceptance in one iteration, what the cross-chain dual
+/// averaging follows (Hoffman, Radul & Sountsov 2021): a few chains stuck where the step is too long pull it
+/// down, which a mean would not notice.
+inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats, int chains, int units) {
+  constexpr double floor = 0.001;  // what a single rejected chain counts as
+  std::vector<double> sum(units, 0.0);
+  const int per = chains / units;
+  for (int c = 0; c < chains; ++c)
+    sum[c / per] += 1 / std::max(stats[std::size_t(stat_acceptance) * chains + c], floor);
+  for (double& s : sum) s = per / s;
+  return sum;
+}
+
+/// Where and how a run computes, and whom it tells.
+struct RunContext {
+  const TargetInstance* target = nullptr;
+  StreamKey key;
+  Precision precision = Precision::mixed;
+  int threads = 1;
+  bool cuda = false;
+  /// Called between launches with the stage and the share done; throws Interrupted to stop.
+  std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
+  std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();
+};
+
+/// While it lives, the health of a run includes what `own` counts.
+class Tally {
+ public:
+  Tally(const RunContext& context, std::function<RunHealth::Counts()> own, std::function<double()> rhat = {})
+      : health_(context.health), before_(*health_) {
+    health_->counts = [before = before_.counts, own = std::move(own)] {
+      const auto a = before(), b = own();
+      return RunHealth::Counts{a.gradients + b.gradients, a.divergences + b.divergences};
+    };
+    if (rhat) health_->rhat = std::move(rhat);
+  }
+  ~Tally() { *health_ = std::move(before_); }
+  Tally(const Tally&) = delete;
+  Tally& operator=(const Tally&) = delete;
+
+ private:
+  std::shared_ptr<RunHealth> health_;
+  RunHealth before_;
+};
+
+/// What an engine has counted since its statistics were taken last.
+inline RunHealth::Counts counts_of(Engine& engine) {
+  const auto stats = engine.stats(false);
+  const auto sum = [&](StatRow row) {
+    const auto begin = stats.begin() + std::ptrdiff_t(row) * engine.chains();
+    return std::accumulate(begin, begin + engine.chains(), 0.0);
+  };
+  return {sum(stat_gradients), sum(stat_divergences)};
+}
+
+/// What every engine of a run has in common: where it computes, in which precision, and whose chains.
+inline EngineSpec engine_spec(const RunContext& context, const ModelSpec& model,
+                              const std::vector<std::uint32_t>& units, int chains_per_unit) {
+  EngineSpec spec;
+  spec.model = model;
+  spec.precision = context.precision;
+  spec.threads = context.threads;
+  spec.cuda = context.cuda;
+  if (context.target->batched() && model.kind != ModelKind::pseudo_extended) spec.driver = Driver::staged;
+  number_chains(spec, units, chains_per_unit);
+  return spec;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/studies/study.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <numeric>
+#include <set>
+
+#include "host/commands/item_evidence.hpp"
+#include "host/commands/run_files.hpp"
+#include "host/commands/sample.hpp"
+#include "host/options/config.hpp"
+#include "host/options/evidence_config.hpp"
+#include "host/options/target_input.hpp"
+#include "host/paths/base_fit.hpp"
+#include "host/runs/gates.hpp"
+#include "host/runs/run_context.hpp"
+#include "host/runs/starts.hpp"
+#include "host/studies/study_files.hpp"
+#include "host/studies/study_pictures.hpp"
+#include "host/studies/study_pooled.hpp"
+#include "host/studies/study_report.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/files.hpp"
+#include "host/util/interrupt.hpp"
+#include "host/util/program.hpp"
+#include "host/util/suggest.hpp"
+
+namespace lockstep {
+namespace {
+
+struct Prepared {
+  std::shared_ptr<const TargetInstance> target;
+  SamplerConfig config;  // of `sample`
+  Settings effective;    // of either command
+};
+
+/// Everything a setting's rows depend on.
+std::string fingerprint(const StudySetting& s, int replicates, const Prepared& p) {
+  return fmt::format("{}|{}|{}|{}", s.label, replicates, s.adaptation,
+                     run_identity(s.run, *p.target, p.effective));
+}
+
+/// Targets by what they are built from: settings of one target share it, for a truth may take seconds.
+using Targets = std::map<std::string, std::shared_ptr<const TargetInstance>>;
+
+Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Targets& targets) {
+  try {
+    Prepared p;
+    auto& target =
+        targets[fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string())];
+    if (!target) target = build_target(s.run, folder);
+    p.target = target;
+    if (s.run.command == "evidence") {
+      if (p.target->items() != nullptr) {
+        p.effective = item_config(s.run, *p.target->items()).effective;
+        return p;
+      }
+      RunOptions run = s.run;
+      const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
+      if (c.method != "pe") check_base(*p.target, c, run);
+      p.effective = c.effective;
+      p.effective["laid out"] = {c.gradients, c.chains, c.particles};
+    } else {
+      p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
+      p.effective = p.config.effective;
+    }
+    read_starts(s.run.init, p.target->dim());
+    return p;
+  } catch (const UserError& e) {
+    throw UserError("setting \"" + s.label + "\": " + e.what());
+  }
+}
+
+/// Throws UserError where the machine lacks the memory for all replicates at once.
+void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, const StudyArgs& command) {
+  if (s.run.command == "evidence") return;  // one replicate after another
+  RunOptions run = s.run;
+  run.device = command.device;
+  try {
+    const RunSize size = run_size(run, p.config, p.target->dim(), replicates, s.adaptation == "pooled");
+    MemoryPlan plan = planned_memory(make_context(run, *p.target, s.label), p.config.model, size);
+    // Rows of results.csv: as they grow, and once more for the tables.
+    const double rows = 2.0 * p.target->dim() + double(p.target->quantities().size()) + 2;
+    plan.host += 4.0 * replicates * rows * sizeof(ResultRow);
+    check_memory(plan, true, "Lower its chains, or the replicates");
+  } catch (const UserError& e) {
+    throw UserError("setting \"" + s.label + "\": " + e.what());
+  }
+}
+
+/// A name that no setting has would leave an empty table or picture when all has run.
+void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
+  std::set<std::string> known = {
+      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",    "base_log_z",
+      "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches"};
+  // A picture or a pooled table shows all entries as one.
+  const std::set<std::string> vectors = {"mean", "second_moment"};
+  for (const auto& p : prepared) {
+    known.insert(p.target->quantities().begin(), p.target->quantities().end());
+    for (int i = 0; i < p.target->dim(); ++i) {
+      known.insert(fmt::format("mean[{}]", i));
+      known.insert(fmt::format("second_moment[{}]", i));
+    }
+  }
+  const auto check = [&](const std::vector<std::string>& names, const std::string& pointer) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const bool entry = names[i].find('[') != std::string::npos;
+      if (pointer == "/pooled"
+              ? !entry && (known.contains(names[i]) || vectors.contains(names[i]))
+              : known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i])))
+        continue;
+      const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
+      throw UserError(fmt::format(
+          "{} names '{}' (no setting's target has it). {}",
+          read_toml(study.source).name(fmt::format("{}/{}", pointer, i), "quantities"), names[i],
+          near.empty()
+              ? "There are mean[i], second_moment[i], log_z, mode_switches and what lockstep targets "
+                "NAME lists."
+              : near));
+    }
+  };
+  check(study.quantities, "/quantities");
+  check(study.pooled, "/pooled");
+  check(study.plot.value("quantities", std::vector<std::string>{}), "/plot/quantities");
+}
+
+/// Rows of one replicate, in a fixed order: means, second moments, the target's own.
+void add_rows(StudyPart& part, const std::string& label, int replicate, const Estimates& e, const LogZ* log_z,
+              const TargetInstance& target) {
+  const Truth& truth = target.truth();
+  auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
+    if (never_varied(quantity, estimate, se, e.weight_ess)) se = NAN;
+    part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
+  };
+  for (int i = 0; i < target.dim(); ++i)
+    add(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
+  for (int i = 0; i < target.dim(); ++i)
+    add(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
+  for (std::size_t q = 0; q < e.quantity.size(); ++q)
+    add(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
+  if (log_z != nullptr) add("log_z", log_z->estimate, log_z->se, truth.log_z);
+  add("mode_switches", e.switches, NAN, NAN);
+}
+
+std::string verdict_of_all(const std::map<std::string, int>& failures, int replicates) {
+  std::vector<std::string> gates;
+  for (const auto& [gate, count] : failures) gates.push_back(gate);
+  std::string verdict = verdict_of(gates) + (gates.empty() ? "" : ":");
+  for (const auto& [gate, count] : failures) verdict += fmt::format(" {} {}/{}", gate, count, replicates);
+  return verdict;
+}
+
+/// One setting: all replicates in one batch. Nothing is returned when the user interrupts: a half-run setting
+/// is rerun.
+std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, int replicates,
+                                     const StudyArgs& command) {
+  RunOptions run = s.run;
+  run.threads = command.threads;
+  run.device = command.device;
+  run.quiet = command.quiet;
+  RunContext context = make_context(run, *p.target, s.label);
+  context.progress = interruptible(progress_printer(command.quiet, s.label, context.health));
+  std::vector<std::uint32_t> units(replicates);
+  std::iota(units.begin(), units.end(), 0u);
+  ChainRunOptions options = chain_run_options(run, units);
+  options.pooled = s.adaptation == "pooled";
+  options.draws = 0;
+  say_device(run, context);
+  ChainRunResult r;
+  try {
+    r = run_chains(context, p.config, options);
+  } catch (const Interrupted&) {
+    return std::nullopt;
+  }
+  if (r.interrupted) return std::nullopt;
+  StudyPart part;
+  part.fingerprint = fingerprint(s, replicates, p);
+  double gradients = 0;
+  std::map<std::string, int> failures;
+  for (int u = 0; u < replicates; ++u) {
+    const Estimates e = estimate(r.units[u]);
+    add_rows(part, s.label, u, e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
+    gradients += e.gradients;
+    for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
+  }
+  part.verdict = verdict_of_all(failures, replicates);
+  part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};
+  if (!command.quiet)
+    say(fmt::format("{}: {:.1f} s ({:.1f} s warm-up), {:.3g} gradients per replicate, {:.3g} gradients/s, {}",
+                    s.label, r.warmup_seconds + r.sampling_seconds, r.warmup_seconds, gradients / replicates,
+                    gradients / r.sampling_seconds, part.verdict));
+  return part;
+}
+
+/// One setting of evidence: its replicates one after another, each with its own base, pilot and chains.
+std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepared& p, int replicates,
+                                              const StudyArgs& command) {
+  StudyPart part;
+  part.fingerprint = fingerprint(s, replicates, p);
+  double seconds = 0, gradients = 0, divergences = 0;
+  const auto health = std::make_shared<RunHealth>();
+  health->counts = [&] { return RunHealth::Counts{gradients, divergences}; };
+  const auto show = progress_printer(command.quiet, s.label, health);
+  std::map<std::string, int> failures;
+  for (int r = 0; r < replicates; ++r) {
+    RunOptions run = s.run;
+    run.threads = command.threads;
+    run.device = command.device;
+    run.quiet = true;
+    bool stopped = false;
+    nlohmann::ordered_json j;
+    try {
+      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), p.target.get());
+    } catch (const Interrupted&) {
+      return std::nullopt;
+    }
+    if (stopped) return std::nullopt;
+    const auto& truth = p.target->truth();
+    const double cost = j["cost"]["gradients"];
+    const auto add = [&](const std::string& quantity, double estimate, double se, double known) {
+      part.rows.push_back({s.label, r, quantity, estimate, se, known, cost});
+    };
+    const bool items = p.target->items() != nullptr;  // of them log Z alone is known, and its mean
+    const auto& e = j["estimates"];
+    const auto at = [&](const char* key, int i) {
+      return e.contains(key) && e[key][i].is_number() ? e[key][i].get<double>() : NAN;
+    };
+    for (int i = 0; i < p.target->dim() && !items; ++i)
+      add(fmt::format("mean[{}]", i), at("mean", i), at("mean_se", i), truth.mean[i]);
+    for (int i = 0; i < p.target->dim() && !items; ++i)
+      add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
+          truth.second_moment(i));
+    // Root mean squares over the entries: one row, not d^2.
+    const auto add_error = [&](const std::string& name, const nlohmann::ordered_json& values,
+                               const std::vector<double>& known) {
+      std::vector<double> flat;
+      const nlohmann::ordered_json leaves = values.flatten();
+      for (const auto& leaf : leaves)
+        if (leaf.is_number()) flat.push_back(leaf);
+      if (flat.size() == known.size()) add(name, rms_difference(flat, known), NAN, 0);
+    };
+    if (e.contains("covariance")) add_error("covariance_error", e["covariance"], truth.covariance);
+    const auto own = [&](const char* key, const std::string& name) {
+      return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
+    };
+    // Not every method has them.
+    for (std::size_t q = 0; e.contains("quantities") && q < p.target->quantities().size(); ++q) {
+      const std::string& name = p.target->quantities()[q];
+      add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
+    }
+    const auto z = j.value("log_z", nlohmann::ordered_json::object());  // what is not finite is left out
+    const double known_z =
+        items ? j.value(nlohmann::ordered_json::json_pointer("/truth/log_z"), NAN) : truth.log_z;
+    add("log_z", z.value("estimate", NAN), z.value("se", NAN), known_z);
+    for (const char* bound : {"lower", "upper"})
+      if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, known_z);
+    if (items && z.contains("gap")) add("log_z_gap", z["gap"], z.value("gap_se", NAN), NAN);
+    // What the path began with.
+    const auto& d = j["diagnostics"];
+    if (d.contains("base_log_zeta")) add("base_log_z", d["base_log_zeta"], NAN, truth.log_z);
+    if (d.contains("base_mean")) add_error("base_mean_error", d["base_mean"], truth.mean);
+    if (d.contains("base_covariance"))
+      add_error("base_covariance_error", d["base_covariance"], truth.covariance);
+    if (d.contains("base_starts")) add("base_starts", d["base_starts"], NAN, NAN);
+    for (const auto& gate : j["failed_gates"]) ++failures[gate];
+    seconds += j["cost"]["wall_s"].get<double>();
+    gradients += cost;
+    divergences += d.value("divergences", NAN);
+    show("evidence", double(r + 1) / replicates);
+  }
+  part.verdict = verdict_of_all(failures, replicates);
+  part.timing = {s.label, seconds, gradients / seconds};
+  if (!command.quiet)
+    say(fmt::format("{}: {:.1f} s, {:.3g} gradients per replicate, {:.3g} gradients/s, {}", s.label, seconds,
+                    gradients / replicates, gradients / seconds, part.verdict));
+  return part;
+}
+
+void refuse_other_study(const std::filesystem::path& folder, const std::vector<std::string>& labels) {
+  const auto found = labels_of_parts(folder);
+  if (found.empty()) return;
+  for (const std::string& label : found)
+    if (std::find(labels.begin(), labels.end(), label) != labels.end()) return;
+  throw UserError(
+      fmt::format("{} holds another study, with setting \"{}\" (its results would be overwritten). Give "
+                  "another --out, or --force to begin anew",
+                  folder.string(), found[0]));
+}
+
+}  // namespace
+
+bool run_study(const StudyArgs& command) {
+  Study study = load_study(command.file);
+  study.replicates = command.replicates.value_or(study.replicates);
+  std::vector<std::string> labels;
+  for (const auto& s : study.settings) labels.push_back(s.label);
+  for (const auto& name : command.only)
+    if (std::find(labels.begin(), labels.end(), name) == labels.end())
+      throw UserError("study " + study.name + " has no setting \"" + name + "\" (--only takes a label). " +
+                      near_or_known(name, labels, "settings"));
+  if (command.out.empty()) throw UserError("a study needs a folder for its results. Give --out DIR");
+  // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
+  const auto folder = std::filesystem::absolute(command.file).parent_path();
+  const auto chosen = [&](const StudySetting& s) {
+    return command.only.empty() ||
+           std::find(command.only.begin(), command.only.end(), s.label) != command.only.end();
+  };
+  std::vector<Prepared> prepared;
+  Targets built;
+  std::vector<std::string> fingerprints;
+  for (auto& s : study.settings) {
+    s.run.seed = study.seed;
+    s.run.data_dir = command.data_dir;
+    prepared.push_back(prepare(s, folder, built));
+    if (chosen(s)) check_memory_of(s, prepared.back(), study.replicates, command);
+    fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
+  }
+  check_quantities(study, prepared);
+  const FolderLock lock(command.out);
+  if (command.resume) refuse_other_study(command.out, labels);
+  if (!command.resume && !command.force) refuse_results(command.out);
+  if (!command.resume && command.only.empty()) clear_parts(command.out);
+
+  bool stopped = false, computed = false;
+  for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
+    const StudySetting& s = study.settings[k];
+    if (!chosen(s)) continue;
+    if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
+    computed = true;
+    const auto part = s.run.command == "evidence"
+                          ? run_evidence_setting(s, prepared[k], study.replicates, command)
+                          : run_setting(s, prepared[k], study.replicates, command);
+    if (part) write_part(command.out, int(k), *part);
+    stopped = !part;
+  }
+  if (!computed && !command.quiet)
+    say(command.out.string() + " holds every setting, finished: only tables and pictures are made again");
+  const StudyResults results = assemble_results(command.out, fingerprints);
+  write_study_table(command.out / "table.md", study, results.rows, results.verdicts);
+  if (!stopped) {
+    std::vector<StudyTarget> targets;
+    for (std::size_t k = 0; k < study.settings.size(); ++k)
+      targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
+    const auto pictures = draw_study(study, targets, command);
+    write_study_report(
+        command.out / "report.html", study, results.rows, results.timings, results.verdicts, pictures,
+        {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}});
+  }
+  return stopped;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/util/program.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <cstdio>
+#include <new>
+
+#include "host/util/errors.hpp"
+
+namespace lockstep {
+
+void say(const std::string& text) { fmt::print(stderr, "{}\n", one_line(text)); }
+
+int run_program(const char* name, const std::function<int()>& body, bool speaks) {
+  // Rows of many chains come and go with every iteration of a warm-up: memory that goes back to the system in
+  // between takes longer to get than to fill.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  int status = 1;
+  try {
+    status = body();
+  } catch (const UserError& error) {
+    if (speaks) fmt::print(stderr, "{}: {}\n", name, error.what());
+    status = 2;
+  } catch (const std::bad_alloc&) {
+    if (speaks)
+      fmt::print(stderr,
+                 "{}: the memory does not suffice (nothing was written). Ask for less: fewer chains, runs, "
+                 "replicates or images, or smaller files.\n",
+                 name);
+    status = 2;
+  } catch (const std::exception& error) {
+    if (speaks && !std::ferror(stdout)) fmt::print(stderr, "{}: {}\n", name, one_line(error.what()));
+  }
+  // A full disk often shows only when the last buffer is written.
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  fmt::print(stderr,
+             "{}: standard output could not be written (what was to stand there is lost). Send it to a place "
+             "with room.\n",
+             name);
+  return 1;
+}
+
+}  // namespace lockstep

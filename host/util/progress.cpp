@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/util/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "host/util/clock.hpp"
+#include "host/util/program.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr double kSilence = 2;            // seconds
+constexpr double kBetweenBars = 0.2;      // seconds
+constexpr double kBetweenLines = 0.0999;  // of a stage: a tenth, but for rounding
+constexpr double kBetweenRhats = 2;       // seconds: it takes a pass over all sums
+
+std::string shown_time(double s) {
+  if (s < 100) return fmt::format("{:.0f} s", s);
+  return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
+}
+
+struct Printer {
+  std::string what;
+  std::shared_ptr<const RunHealth> health;
+  bool terminal = isatty(2);
+  Clock::time_point start = Clock::now(), shown = start, stage_start = start, rhat_at = start;
+  std::string stage;
+  double gradients_before = 0;  // this stage, or all that an interrupted run had already
+  double rhat = NAN;
+  double told = 0;   // the share of the stage that was told last
+  double begun = 0;  // the share at which it began here: of a run that goes on, or after a pilot, not 0
+  bool bar = false;
+
+  ~Printer() {
+    if (bar) std::fputs("\r\033[K", stderr);
+  }
+
+  void operator()(const std::string& now, double share) {
+    if (now != stage || share < told) {  // another, or the same once more
+      stage = now;
+      stage_start = Clock::now();
+      gradients_before = health->counts().gradients;
+      told = begun = share;
+    }
+    if (seconds_since(start) < kSilence) return;
+    if (terminal ? seconds_since(shown) < kBetweenBars : share - told < kBetweenLines) return;
+    shown = Clock::now();
+    told = share;
+    bar = terminal;
+    const int full = int(30 * std::min(1.0, share));
+    if (terminal)
+      fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
+                 100 * share, state(share));
+    else
+      say(fmt::format("{} {} {:.0f} %{}", what, stage, 100 * share, state(share)));
+    std::fflush(stderr);
+  }
+
+  /// ", 1.2e+08 gradients/s, 35 s left, 0 divergences, worst r_hat 1.012": as much of it as there is.
+  std::string state(double share) {
+    const double seconds = seconds_since(stage_start);
+    std::string text;
+    const auto counts = health->counts();
+    const double gradients = counts.gradients - gradients_before;
+    if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
+    if (share - begun > 0.01 && share < 1)
+      text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
+    if (!(gradients > 0)) return text;
+    if (!std::isnan(counts.divergences)) text += fmt::format(", {:.0f} divergences", counts.divergences);
+    if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {
+      rhat = health->rhat();
+      rhat_at = Clock::now();
+    }
+    if (std::isfinite(rhat)) text += fmt::format(", worst r_hat {:.3f}", rhat);
+    return text;
+  }
+};
+
+}  // namespace
+
+std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what,
+                                                                 std::shared_ptr<const RunHealth> health) {
+  if (quiet) return [](const std::string&, double) {};
+  auto printer = std::make_shared<Printer>();
+  printer->what = std::move(what);
+  printer->health = std::move(health);
+  return [printer](const std::string& stage, double share) { (*printer)(stage, share); };
+}
+
+}  // namespace lockstep

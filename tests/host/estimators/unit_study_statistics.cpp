@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/estimators/study_statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace lockstep {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(StudyStatistics, ByHand) {
+  // Errors 1, -1, 3: mean 1, sd 2, mean square 11/3.
+  const auto found = replicate_statistics({11, 9, 13}, {10, 10, 10});
+  EXPECT_EQ(found.replicates, 3);
+  EXPECT_EQ(found.finite, 3);
+  EXPECT_EQ(found.truth, 10);
+  EXPECT_DOUBLE_EQ(found.mean, 11);
+  EXPECT_DOUBLE_EQ(found.sd, 2);
+  EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(11.0 / 3));
+  EXPECT_DOUBLE_EQ(found.bias_z, 1 / (2 / std::sqrt(3.0)));
+}
+
+TEST(StudyStatistics, BootstrapOfTwoReplicates) {
+  // Errors 0 and 2: a resample's RMSE is 0, sqrt(2) or 2 with probabilities 1/4, 1/2, 1/4. With 1000
+  // resamples the sd of that is known to about 2 %.
+  const double mean = 0.5 * std::sqrt(2.0) + 0.25 * 2, mean_square = 2;
+  const double expected = std::sqrt(mean_square - mean * mean);
+  EXPECT_NEAR(replicate_statistics({10, 12}, {10, 10}).rmse_se, expected, 0.08 * expected);
+}
+
+TEST(StudyStatistics, BootstrapAgreesWithTheDeltaMethod) {
+  // For R normal errors of variance 1 the standard error of the RMSE is about 1 / sqrt(2 R).
+  std::mt19937_64 engine(5);
+  std::normal_distribution<double> normal;
+  std::vector<double> estimates(400);
+  for (double& estimate : estimates) estimate = 3 + normal(engine);
+  const auto found = replicate_statistics(estimates, std::vector<double>(400, 3.0));
+  EXPECT_NEAR(found.rmse_se, 1 / std::sqrt(800.0), 0.2 / std::sqrt(800.0));
+  EXPECT_EQ(found.rmse_se, replicate_statistics(estimates, std::vector<double>(400, 3.0)).rmse_se);
+}
+
+TEST(StudyStatistics, TruthMayDifferBetweenReplicates) {
+  const auto found = replicate_statistics({1, 12}, {0, 10});
+  EXPECT_TRUE(std::isnan(found.truth));
+  EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(2.5));  // errors 1 and 2
+  EXPECT_DOUBLE_EQ(found.bias_z,
+                   1.5 / (std::sqrt(0.5) / std::sqrt(2.0)));  // their spread, not that of 1 and 12
+}
+
+TEST(StudyStatistics, WhatIsUndefinedIsNaN) {
+  const auto unknown = replicate_statistics({1, 2}, {nan, nan});
+  EXPECT_DOUBLE_EQ(unknown.mean, 1.5);
+  for (const double value : {unknown.truth, unknown.rmse, unknown.rmse_se, unknown.bias_z}) {
+    EXPECT_TRUE(std::isnan(value));
+  }
+  const auto single = replicate_statistics({1}, {3});
+  EXPECT_DOUBLE_EQ(single.rmse, 2);
+  for (const double value : {single.sd, single.rmse_se, single.bias_z}) EXPECT_TRUE(std::isnan(value));
+  const auto none = replicate_statistics({}, {});
+  for (const double value : {none.truth, none.mean, none.rmse}) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST(StudyStatistics, EstimatesThatAreNotFiniteAreLeftOutAndCounted) {
+  const auto found = replicate_statistics({11, nan, 9, INFINITY, 13}, {10, 10, 10, 10, 10});
+  EXPECT_EQ(found.replicates, 5);
+  EXPECT_EQ(found.finite, 3);
+  EXPECT_DOUBLE_EQ(found.mean, 11);
+  EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(11.0 / 3));
+}
+
+}  // namespace
+}  // namespace lockstep

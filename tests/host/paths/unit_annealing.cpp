@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What annealing gives exactly: weights of a flat energy, and of one step.
+#include "host/paths/annealing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/options/target_input.hpp"
+#include "host/paths/gaussian_base.hpp"
+#include "host/runs/run_context.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kRuns = 64;
+
+struct Setting {
+  RunOptions options;
+  std::unique_ptr<TargetInstance> target;
+  RunContext context;
+
+  static RunOptions on(const std::string& name) {
+    RunOptions r;
+    r.command = "evidence";
+    r.target = name;
+    r.device = "cpu";
+    r.precision = "double";
+    r.quiet = true;
+    return r;
+  }
+  explicit Setting(const std::string& name)
+      : options(on(name)),
+        target(build_target(options)),
+        context(make_context(options, *target, "annealing")) {}
+
+  AnnealedChains anneal(const GaussianBase& base, const std::vector<double>& ladder, bool reverse) const {
+    const auto engine = base.path_engine(context, {0}, kRuns);
+    return anneal_chains(*engine, context.key, ladder, std::vector<double>(ladder.size(), 0.3), reverse, 3,
+                         base.draws(context.key, 0, kRuns, kRuns), 16, [](double) {});
+  }
+};
+
+TEST(Annealing, AFlatEnergyGivesWeightsOfOne) {
+  const Setting r("gaussian");
+  const int d = r.target->dim();
+  const Truth& truth = r.target->truth();
+  Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(d, d);
+  for (int i = 0; i < d; ++i) covariance(i, i) = truth.variance(i);
+  const auto base = GaussianBase::from_moments(Eigen::Map<const Eigen::VectorXd>(truth.mean.data(), d),
+                                               covariance, 1, truth.log_z, "the target");
+  std::vector<double> ladder;
+  for (int k = 0; k <= 40; ++k) ladder.push_back(k / 40.0);
+  for (bool reverse : {false, true})
+    for (double w : r.anneal(base, ladder, reverse).log_weight)
+      EXPECT_NEAR((reverse ? -w : w) + base.taken_out(), truth.log_z, 1e-10);
+}
+
+TEST(Annealing, OneStepIsImportanceSampling) {
+  const Setting r("mixture20");
+  const auto base =
+      GaussianBase::from_moments(Eigen::Vector2d(4, 5), 9 * Eigen::Matrix2d::Identity(), 1, 0.7, "given");
+  const auto start = base.draws(r.context.key, 0, kRuns, kRuns);
+  const auto log_weight = r.anneal(base, {0, 1}, false).log_weight;
+  for (int c = 0; c < kRuns; ++c) {
+    const double x[2] = {start[c], start[kRuns + c]}, quad = std::pow(x[0] - 4, 2) + std::pow(x[1] - 5, 2);
+    double gradient[2];
+    const double expected = r.target->log_density(x, gradient) + quad / 18 + std::log(2 * kPi * 9);
+    EXPECT_NEAR(log_weight[c] + base.taken_out(), expected, 1e-9 * (1 + std::abs(expected)));
+  }
+}
+
+TEST(Annealing, ProgressKnowsWhatItHasCost) {
+  Setting r("gaussian");
+  const int d = r.target->dim();
+  const auto base = GaussianBase::from_moments(Eigen::VectorXd::Zero(d), 4 * Eigen::MatrixXd::Identity(d, d),
+                                               1, 0, "given");
+  std::vector<RunHealth::Counts> seen;
+  r.context.progress = [&](const std::string&, double) { seen.push_back(r.context.health->counts()); };
+  AnnealingOptions o;
+  for (int k = 0; k <= 200; ++k) o.ladder.push_back(k / 200.0);
+  o.step_size.assign(o.ladder.size(), 0.3);
+  o.runs = kRuns;
+  const AnnealingResult result = anneal(r.context, base, o);
+  ASSERT_GT(seen.size(), 2u);
+  EXPECT_LT(seen[0].gradients, seen[1].gradients);
+  EXPECT_EQ(seen.back().gradients + kRuns, result.gradients);  // and the first of each run
+  EXPECT_EQ(seen.back().divergences, result.divergences);
+  EXPECT_EQ(r.context.health->counts().gradients, 0) << "of a run that is over";
+}
+
+}  // namespace
+}  // namespace lockstep

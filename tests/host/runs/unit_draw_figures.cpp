@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/draw_figures.hpp"
+
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+TEST(DrawFigures, KeepAsMuchAsIsCheap) {
+  const auto iterations = [](int dim, int chains) {
+    const auto target =
+        build_target(run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", dim}}}));
+    return overview_iterations(*target, chains);
+  };
+  EXPECT_EQ(iterations(2, 256), 2048);    // 2^20 numbers
+  EXPECT_EQ(iterations(1000, 256), 64);   // 2^14 of each parameter
+  EXPECT_EQ(iterations(40, 65536), 4);    // the least that R-hat takes
+  EXPECT_EQ(iterations(1000, 65536), 0);  // too much to keep unasked
+}
+
+/// Figures of the overview are those of all draws as long as it holds them all; they are near where it holds
+/// one in four. Quantities come after coordinates.
+TEST(DrawFigures, AreOfAllChains) {
+  const Job job{.target = "eight_schools", .sampler = "hmc", .iterations = 1024, .chains = 64};
+  const auto target = build_target(run_of(job));
+  RunOptions r = run_of(job);
+  const auto figures = [&](std::int64_t draws, std::int64_t overview) {
+    ChainRunOptions options = chain_run_options(r, {0});
+    options.draws = draws;
+    options.overview = overview;
+    return draw_figures(
+        *target, run_chains(make_context(r, *target, ""), sampler_config(r, 10, target->tails()), options), 1,
+        2);
+  };
+  const DrawFigures all = figures(kAllDraws, 0), seen = figures(0, 1024), some = figures(0, 300);
+  ASSERT_EQ(all.of.size(), 19u);
+  EXPECT_EQ(all.draws, 1024);
+  EXPECT_EQ(some.draws, 256);
+  EXPECT_EQ(some.every, 4);
+  for (std::size_t i = 0; i < 19; ++i) {
+    EXPECT_EQ(seen.of[i].rhat, all.of[i].rhat);
+    EXPECT_EQ(seen.of[i].ess_bulk, all.of[i].ess_bulk);
+    EXPECT_EQ(seen.of[i].q95, all.of[i].q95);
+    EXPECT_GT(all.of[i].q50, all.of[i].q5);
+    // A quantile's probability has the standard error sqrt(p (1 - p) / n) of n independent draws; 5 of them,
+    // in units of the density, which is above 0.05 / sd at these quantiles of bell shapes.
+    EXPECT_NEAR(some.of[i].q95, all.of[i].q95,
+                5 * std::sqrt(0.05 * 0.95 / some.of[i].ess_tail) * all.of[i].sd / 0.05);
+  }
+  // A summary has them by name.
+  nlohmann::ordered_json s;
+  Estimates e;
+  e.mean.assign(10, 1.0);
+  e.second.assign(10, 5.0);
+  e.rhat.assign(10, 1.5);
+  add_figures(s, *target, e, some);
+  EXPECT_EQ(s["estimates"]["quantiles"]["5%"][0], some.of[0].q5);
+  EXPECT_EQ(s["estimates"]["quantities_quantiles"]["95%"]["tau"], some.of[10].q95);
+  EXPECT_EQ(s["diagnostics"]["quantities_ess_bulk"]["theta[7]"], some.of[18].ess_bulk);
+  EXPECT_EQ(s["diagnostics"]["rhat"][3], some.of[3].rhat);
+  EXPECT_EQ(s["diagnostics"]["draws"]["every"], 4);
+}
+
+}  // namespace
+}  // namespace lockstep

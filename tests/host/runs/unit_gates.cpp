@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each gate sees the failure that is planted for it, and nothing else.
+#include "host/runs/gates.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/runs/starts.hpp"
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using testing::Job;
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(Verdict, TooShortIsNeitherPassNorFail) {
+  EXPECT_EQ(verdict_of({}), "pass");
+  EXPECT_EQ(verdict_of({"rhat"}), "fail");
+  EXPECT_EQ(verdict_of({"length"}), "not established");
+  EXPECT_EQ(verdict_of({"acceptance", "length", "nested_rhat"}), "not established");
+}
+
+TEST(Contradiction, TakesManyErrorsAndManyNats) {
+  EXPECT_FALSE(contradicts({0, 0.01}, {2.9, 0.01}));  // far in errors alone
+  EXPECT_FALSE(contradicts({0, 1}, {4, 1}));          // far in nats alone
+  EXPECT_TRUE(contradicts({9, 0.07}, {-0.5, 0.1}));
+  EXPECT_TRUE(contradicts({-0.5, 0.1}, {9, 0.07}));
+}
+
+/// The gates that a run of one unit fails, after `harm` was done to it.
+std::vector<std::string> failed_after(const Job& job,
+                                      const std::function<void(ChainRunResult&, Estimates&)>& harm) {
+  testing::Outcome o = testing::run(job);
+  harm(o.result, o.units[0]);
+  return o.failed(0);
+}
+Job small(std::int64_t iterations = 600) {
+  return {.target = "gaussian", .target_settings = {{"dim", 2}}, .iterations = iterations, .replicates = 1};
+}
+void nothing(ChainRunResult&, Estimates&) {}
+
+TEST(Gates, PassARightRun) { EXPECT_THAT(failed_after(small(), nothing), IsEmpty()); }
+
+TEST(Gates, TwentyIterationsAreTooFew) {
+  const auto failed = failed_after(small(20), nothing);
+  EXPECT_THAT(failed, Contains("length"));
+  EXPECT_EQ(verdict_of(failed), "not established");
+}
+
+TEST(Gates, LogZThatIsNotThereFails) {
+  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate = NAN; }), Contains("log_z"));
+}
+
+TEST(Gates, LogZFarFromTheScoutsFails) {
+  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 4; }), Contains("scout"));
+  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 2; }), Not(Contains("scout")));
+}
+
+TEST(Gates, ATargetWiderThanItsBaseFails) {
+  const auto widened = [](double by) {
+    return failed_after(small(), [by](auto& r, auto&) {
+      for (double& sd : r.frozen.base_sd) sd /= by;
+    });
+  };
+  EXPECT_THAT(widened(1.6), Contains("base"));
+  EXPECT_THAT(widened(1.1), Not(Contains("base")));
+}
+
+TEST(NeverVaried, IsSeenToRounding) {
+  EXPECT_TRUE(never_varied(0, 0));
+  EXPECT_TRUE(never_varied(1, 8e-18));
+  EXPECT_FALSE(never_varied(0, 1e-30));
+  EXPECT_FALSE(never_varied(1e8, 1e-3));
+  EXPECT_FALSE(never_varied(1, NAN));  // one block alone: unknown for another reason
+  // A smooth indicator of a region that no draw was in has a tail, and that an error.
+  EXPECT_TRUE(never_varied("probability_mode[1]", 1e-26, 9e-27, 1e5));
+  EXPECT_TRUE(never_varied("probability_mode[0]", 1 - 1e-9, 1e-10, 1e5));
+  EXPECT_FALSE(never_varied("probability_mode[1]", 1e-3, 1e-4, 1e5));
+  EXPECT_FALSE(never_varied("tau", 1e-26, 9e-27, 1e5));
+}
+
+// Known points (--init FILE). Two modes of which the scout finds one: what a user knows must reach the base.
+
+Job two_modes(const std::string& sds, const std::string& init, int dim, std::int64_t iterations) {
+  const auto point = [&](int at) {
+    std::string text;
+    for (int i = 0; i < dim; ++i) text += (i ? "," : "[") + std::to_string(at);
+    return text + "]";
+  };
+  Job job{.target = "mixture",
+          .iterations = iterations,
+          .chains = 256,
+          .init = init,
+          .replicates = 1,
+          .data = "{\"means\": [" + point(0) + "," + point(40) + "], \"weights\": [0.6, 0.4], \"sds\": [" + sds +
+                  "]}"};
+  return job;
+}
+
+TEST(KnownStarts, FeedTheBaseSoThatTheAnswerIsRight) {
+  const std::string file = ::testing::TempDir() + "known-starts.json";
+  write_atomically(file, "{\"x\": [[0, 0], [40, 40]]}");
+  const testing::Outcome o = testing::run(two_modes("1, 1", file, 2, 600));
+  EXPECT_THAT(o.failed(0), IsEmpty());
+  EXPECT_NEAR(o.units[0].mean[0], 16, 5 * o.units[0].mean_se[0]);
+  EXPECT_LT(o.units[0].mean_se[0], 1);
+  EXPECT_NEAR(o.result.log_z[0].estimate, 0, 5 * o.result.log_z[0].se);
+  // The base that was learned covers both modes.
+  EXPECT_NEAR(o.result.frozen.base_mean[0], 16, 8);
+  EXPECT_GT(o.result.frozen.base_sd[0], 15);
+}
+
+TEST(KnownStarts, WhereNoChainCanGoBetweenThemTheRunFails) {
+  // A mode of width .05 in ten dimensions is beyond any tempering from a base as wide as the modes are apart.
+  const std::string file = ::testing::TempDir() + "known-narrow.json";
+  write_atomically(file, "{\"x\": [[0,0,0,0,0,0,0,0,0,0], [40,40,40,40,40,40,40,40,40,40]]}");
+  Job job = two_modes("1, 0.05", file, 10, 150);
+  job.warmup = 150;
+  job.chains = 64;
+  const testing::Outcome o = testing::run(job);
+  EXPECT_THAT(o.failed(0), Contains("rhat"));
+}
+
+TEST(KnownStarts, AllPseudoSamplesOfAChainStandAtOneAndSuperchainsTakeThemInTurn) {
+  const std::string file = ::testing::TempDir() + "known-starts.json";
+  write_atomically(file, "{\"x\": [[0, 0], [40, 40]]}");
+  Job job = two_modes("1, 1", file, 2, 100);
+  const auto target = build_target(testing::run_of(job));
+  const RunOptions run = testing::run_of(job);
+  const SamplerConfig config = sampler_config(run, 2, target->tails());
+  const RunContext context = make_context(run, *target, "test");
+  const auto engine = target->engine(engine_spec(context, config.model, {0}, 6));
+  ChainRunOptions options = chain_run_options(run, {0});
+  const std::vector<int> superchain = {0, 0, 1, 1, 2, 2};
+  const auto x = starts(context, *engine, config.model, options, {0}, ScoutResult(), read_starts(file, 2), superchain);
+  for (int c = 0; c < 6; ++c)
+    for (int row = 0; row < engine->samples() * 2; ++row)
+      EXPECT_EQ(x[std::size_t(row) * 6 + c], superchain[c] % 2 == 0 ? 0 : 40) << row << ", " << c;
+}
+
+}  // namespace
+}  // namespace lockstep

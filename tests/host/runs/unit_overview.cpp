@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/overview.hpp"
+
+#include "host/runs/recording.hpp"
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+/// x at multiples of the stride and at nothing else, whatever the number of iterations.
+TEST(Overview, IsEveryStrideThOfAllDraws) {
+  const Job job{
+      .target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 2}}, .chains = 5, .warmup = 50};
+  const auto target = build_target(run_of(job));
+  for (const std::int64_t iterations : {3, 64, 65, 1000, 9001})
+    for (const std::int64_t most : {4, 100, 20000}) {
+      RunOptions r = run_of(job);
+      r.iterations = iterations;
+      ChainRunOptions options = chain_run_options(r, {0});
+      options.draws = kAllDraws;
+      options.overview = most;
+      const auto run =
+          run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);
+      const std::int64_t stride = run.overview.stride(), draws = run.overview.draws();
+      EXPECT_EQ(draws, (iterations + stride - 1) / stride);
+      EXPECT_LE(draws, most);
+      EXPECT_TRUE(stride == 1 || 2 * draws > most) << "no fewer than there is room for";
+      for (std::int64_t t = 0; t < draws; ++t)
+        for (int c = 0; c < 5; ++c)
+          for (int i = 0; i < 2; ++i)
+            ASSERT_EQ(run.overview.x()[(t * 5 + c) * 2 + i],
+                      run.draws.x[(c * iterations + t * stride) * 2 + i]);
+    }
+}
+
+TEST(Overview, LaunchesAreNeverTooLong) {
+  for (const std::int64_t most : {4, 7, 64, 1000, 100000}) {
+    Overview overview(1, 1, most);
+    for (std::int64_t t = 0; t < 3000000;) {
+      LaunchSpec launch;
+      launch.begin = std::uint32_t(t);
+      launch.end = std::uint32_t(t + launch_length(t));
+      ASSERT_LE(overview.place(launch), overview.capacity()) << most << " at " << t;
+      t = launch.end;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
