@@ -14,6 +14,7 @@
 #include "host/paths/base_fit.hpp"
 #include "host/paths/evidence_methods.hpp"
 #include "host/paths/parallel_tempering.hpp"
+#include "host/runs/draw_figures.hpp"
 #include "host/runs/draw_plan.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/known_modes.hpp"
@@ -113,9 +114,8 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   if (widest > kNarrow) {
     f.failed.push_back("base");
     f.warnings.push_back(
-        fmt::format("along an axis the target is {:.2g} times as wide as what its base was made of: more "
-                    "scout_particles or gradients",
-                    widest));
+        fmt::format("along an axis the target is {:.2g} times as wide as what its base was made of: more {}",
+                    widest, base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients"));
   }
   Json d = {{"base", base.how}, {"base_log_zeta", base.log_zeta}, {"base_gradients", base.gradients}};
   if (base.starts > 0) d["base_starts"] = base.starts;
@@ -186,6 +186,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     const DrawPlan plan = plan_draws(run.draws, run.chains, std::int64_t(std::min(each, 1e18)), run.thin);
     size.stored_draws = double(plan.window) * double(plan.chains.size());
     size.weighted_draws = run.weighted_draws;
+    if (run.draws != kAllDraws) size.overview = double(overview_iterations(*target, run.chains));
   }
   MemoryPlan memory = planned_memory(context, model, size);
   memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
@@ -207,9 +208,9 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     f.failed.push_back("length");
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
   // Those of sequential Monte Carlo are of moves whose step sizes still adapt.
-  if (c.method != "smc" && !(f.divergences < 0.01 * std::max(1.0, f.iterations * f.chains)))
+  if (c.method != "smc" && !(f.divergences < 0.01 * std::max(1.0, f.transitions())))
     f.failed.push_back("divergences");
-  if (!std::isfinite(f.log_z.estimate)) f.failed.push_back("log_z");
+  if (!std::isfinite(f.log_z.estimate) || !std::isfinite(f.log_z.se)) f.failed.push_back("log_z");
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());
   if (f.interrupted) f.warnings.push_back("interrupted");
@@ -222,8 +223,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   const Truth& truth = target->truth();
   if (std::abs(f.log_z.estimate - truth.log_z) > 5 * f.log_z.se)
     f.warnings.push_back(
-        fmt::format("log_z is {:.1f} standard errors from the truth: another base, more "
-                    "scout_particles, or a longer run",
+        fmt::format("log_z is {:.1f} standard errors from the truth: another base, or a "
+                    "longer run",
                     std::abs(f.log_z.estimate - truth.log_z) / f.log_z.se));
   for (std::size_t i = 0; i < f.moments.mean.size(); ++i)
     if (const double far = std::abs(f.moments.mean[i] - truth.mean[i]) / f.moments.mean_se[i]; far > 6) {

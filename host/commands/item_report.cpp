@@ -65,13 +65,13 @@ void put(Json& to, const char* name, double v) {
   if (std::isfinite(v)) to[name] = v;
 }
 
-Json items_json(const ItemTable& t) {
+Json items_json(const ItemConfig& c, const ItemTable& t) {
   Json all = Json::array();
   for (int i = 0; i < t.done(); ++i) {
     Json z = Json::object(), item;
     put(z, "estimate", t.log_z[i]);
     put(z, "se", t.se[i]);
-    if (std::isfinite(t.df[i])) {
+    if (c.method != "bound" && std::isfinite(t.df[i])) {  // a bound is below log Z by more than it scatters
       const LogZ of_runs{t.log_z[i], t.se[i], t.unscaled_se[i], t.df[i]};
       z["interval95"] = of_runs.interval(0.95);
       z["interval997"] = of_runs.interval(0.997);
@@ -200,7 +200,7 @@ Json report_items(const RunOptions& run, const RunFiles& files, const RunContext
   put(log_z, "gap", mean_gap.estimate);
   put(log_z, "gap_se", mean_gap.se);
   s["log_z"] = log_z;
-  s["items"] = items_json(t);
+  s["items"] = items_json(c, t);
   if (!items.log_z.empty()) {
     const std::vector<double> known(items.log_z.begin(), items.log_z.begin() + t.done());
     s["truth"] = {{"log_z", mean_over_items(known).estimate}, {"items", known}};

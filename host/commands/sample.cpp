@@ -36,12 +36,15 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   const auto add = [&]<class... A>(fmt::format_string<A...> text, A&&... a) {
     all.push_back(fmt::format(text, std::forward<A>(a)...));
   };
+  const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)
-    add("{} divergent transitions: a tail may not be entered; raise sampler.target_acceptance", divergences);
+    add("{} divergent transitions: a tail may not be entered; {}", divergences,
+        fixed ? "lower sampler.step_size" : "raise sampler.target_acceptance");
   if (!(e.acceptance <= 0.99) && run.sampler != "rwm")
-    add("acceptance {:.3f}: longer steps would cost less (lower sampler.target_acceptance)", e.acceptance);
+    add("acceptance {:.3f}: longer steps would cost less ({})", e.acceptance,
+        fixed ? "raise sampler.step_size" : "lower sampler.target_acceptance");
   double worst = 0;
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     worst = std::max(worst, e.mean_se[i] / std::sqrt(e.variance(int(i))));
@@ -50,9 +53,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   const auto compare = [&](const std::string& name, double value, double se, double known) {
     if (!never_varied(value, se) && std::abs(value - known) > 5 * se)
       add("{} is {:.1f} standard errors from the truth: a mode may be missed (give starts in the modes you "
-          "know, --init "
-          "FILE, or a larger sampler.scout_particles) or chains are too short",
-          name, std::abs(value - known) / se);
+          "know, --init FILE{}) or chains are too short",
+          name, std::abs(value - known) / se, scouted ? ", or a larger sampler.scout_particles" : "");
   };
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     compare(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
@@ -62,14 +64,6 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
     all.erase(all.begin() + 5, all.end() - 1);
   }
   return all;
-}
-
-/// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the
-/// weighted means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
-double largest_rhat(double of_means, const DrawFigures& f) {
-  for (const DrawDiagnostics& figures : f.of)
-    if (figures.rhat > of_means) of_means = figures.rhat;  // a NaN stays
-  return of_means;
 }
 
 Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
@@ -149,7 +143,7 @@ Json sample(const RunOptions& asked, bool& was_interrupted) {
   was_interrupted = r.interrupted;
   Estimates e = estimate(r.units[0]);
   const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
-  if (figures.draws >= 4 && run.chains > 1 && !e.nested) e.rhat_max = largest_rhat(e.rhat_max, figures);
+  judge_ranks(e, figures);
   const auto failed = failed_gates(e, r, 0, config);
   const double wall = seconds_since(start);
 

@@ -149,8 +149,12 @@ std::string estimates_table(const Json& s) {
     const double known = number_at(truth, {"log_z"});
     text += fmt::format("log_z {}",
                         with_error(number_at(s["log_z"], {"estimate"}), number_at(s["log_z"], {"se"})));
-    const double low = number_at(s["log_z"], {"interval95"}, 0), high = number_at(s["log_z"], {"interval95"}, 1);
-    if (!std::isnan(low)) text += fmt::format(", 95 % from {} to {}", rounded(low, high - low, 3), rounded(high, high - low, 3));
+    for (const auto& [key, level] : {std::pair{"interval95", "95"}, {"interval997", "99.7"}}) {
+      const double low = number_at(s["log_z"], {key}, 0), high = number_at(s["log_z"], {key}, 1);
+      if (!std::isnan(low))
+        text += fmt::format(", {} % from {} to {}", level, rounded(low, high - low, 3),
+                            rounded(high, high - low, 3));
+    }
     text += std::isnan(known) ? "\n" : fmt::format(" (truth {:.6g})\n", known);
   }
   if (const double every = number_at(d, {"draws", "every"}); every > 1)

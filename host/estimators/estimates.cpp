@@ -73,8 +73,7 @@ RowEstimate row_estimate(const UnitMoments& m, int row) {
   return {mean, std::sqrt(variance.value) / n, std::max(1.0, std::floor(variance.blocks - 1))};
 }
 
-double nested_rhat_of(const UnitMoments& m, int i) {
-  const int superchains = m.superchain.empty() ? m.chains : m.superchain.back() + 1;
+double nested_rhat_of(const UnitMoments& m, int i, int superchains) {
   if (m.chains % superchains != 0 || superchains < 2) return NAN;
   std::vector<double> count(m.chains, 0.0), mean(m.chains, 0.0), variance(m.chains, 0.0);
   for (int c = 0; c < m.chains; ++c) {
@@ -104,12 +103,13 @@ double split_rhat_of(const UnitMoments& m, int i) {
 
 /// Short chains against those that started elsewhere; a single one against itself. Groups of short chains
 /// that agree have forgotten where they began, but where the user began them in several modes, each chain is
-/// to have been in all of them.
+/// to have been in all of them: each is a group of its own.
 bool is_short(const UnitMoments& m) { return m.iterations < 500 && m.chains > 1; }
 bool nests(const UnitMoments& m) { return is_short(m) && m.known_starts < 2; }
 double rhat_of(const UnitMoments& m, int i) {
   if (!is_short(m)) return split_rhat_of(m, i);
-  return nests(m) ? nested_rhat_of(m, i) : std::fmax(nested_rhat_of(m, i), split_rhat_of(m, i));
+  if (!nests(m)) return std::fmax(nested_rhat_of(m, i, m.chains), split_rhat_of(m, i));
+  return nested_rhat_of(m, i, m.superchain.empty() ? m.chains : m.superchain.back() + 1);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct Estimates : WeightedMoments {
 /// E f = sum over iterations of sum_i w_i f(x_i), over the number of iterations. Standard errors: with 32
 /// chains or more from the spread of the chains' means (a chain is one block), with fewer from batch means,
 /// whose autocorrelation is allowed for. R-hat: nested over superchains where chains are shorter than 500
-/// draws, else split, of every mean; of short chains that began at several known points the larger of both.
+/// draws, else split, of every mean; of short chains that began at several known points the larger of split
+/// and nested, each chain a group of its own.
 Estimates estimate(const UnitMoments& moments);
 
 /// Its largest R-hat alone, so far.

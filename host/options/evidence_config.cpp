@@ -88,14 +88,14 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
                                       std::int64_t scout_particles) {
   RunOptions sampling = run;
   sampling.sampler = "pe";
-  if (!sampling.sampler_settings.contains("scout_particles"))
-    sampling.sampler_settings["scout_particles"] = scout_particles;
   c.pseudo_extended = sampler_config(sampling, dim, tails);
   if (!gives_evidence(c.pseudo_extended))
     throw UserError(
         "method pe needs the bridge with learned inverse temperatures on [0, 1] and two "
         "pseudo-samples or more (else the chain knows no normaliser). Leave out sampler.instrument, "
         "beta, beta_min and beta_max");
+  if (!sampling.sampler_settings.contains("scout_particles"))
+    c.pseudo_extended.effective["scout_particles"] = c.pseudo_extended.scout_particles = int(scout_particles);
   if (run.chains == 0) run.chains = 64;
   const double iteration = 10.0 * c.pseudo_extended.model.pseudo_samples * run.chains;
   if (run.warmup == RunOptions().warmup && !run.says("warmup"))

@@ -207,9 +207,11 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
     s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
-  if (c.name == "rwm" && paper)
-    throw UserError(
-        "--paper-settings has no effect on sampler rwm (it has no settings of a paper's). Leave it out");
+  if (c.base_covariance == "full" && std::isfinite(c.model.box))
+    s.refuse("base_covariance", "diagonal or auto with sampler.box");
+  if (paper && (c.name == "rwm" || (c.name == "hmc" && c.step_size > 0)))
+    throw UserError(fmt::format("--paper-settings has no effect on sampler {} (the papers' {}). Leave it out",
+                                c.name, c.name == "rwm" ? "are of others" : "only say how its steps adapt"));
   if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
     throw UserError(fmt::format(
         "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",

@@ -177,7 +177,7 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
         "--init {} has no effect on base {} (method {} begins there). Give --set sampler.base={}, or leave it out",
         run.init, base, c.method, word ? "warmup" : "scout"));
   if ((run.init_scale != standard.init_scale || run.says("init_scale")) &&
-      (base == "mean-field" || base == "gaussian"))
+      (base == "mean-field" || base == "gaussian" || (base == "warmup" && word)))
     throw UserError(fmt::format(
         "--init-scale has no effect on base {} (method {} begins there). Give --set sampler.base=scout, or "
         "leave it out",

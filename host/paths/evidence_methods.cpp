@@ -13,6 +13,7 @@
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
 
@@ -103,6 +104,8 @@ LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
   const AnnealingResult back = anneal(context, base, o);
   const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
   f.gradients += back.gradients;
+  f.divergences += back.divergences;
+  f.back += double(o.ladder.size() - 1) * o.runs;
   f.seconds += back.seconds;
   f.lower = shifted(base, b.lower);
   f.upper = shifted(base, b.upper);
@@ -346,8 +349,10 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   o.covariance = job.covariance;
   o.checkpoint = job.checkpoint;
   if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
+  if (run.draws != kAllDraws) o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
-  const Estimates e = estimate(r.units[0]);
+  Estimates e = estimate(r.units[0]);
+  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
   Found f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;

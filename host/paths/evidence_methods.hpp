@@ -15,6 +15,8 @@ struct Found {
   std::optional<ChainRunResult> chain_run;  // of method pe, with its draws where they are asked for
   double acceptance = 0, divergences = 0, iterations = 0, seconds = 0;
   int chains = 0, num_leapfrog = 0;
+  double back = 0;  // transitions of reverse runs
+  double transitions() const { return iterations * chains + back; }
   double gradients = 0;    // of the method itself
   double preparation = 0;  // of the base, the pilot, a warm-up
   double step_size = NAN;  // at beta = 1

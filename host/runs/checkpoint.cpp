@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "host/options/config.hpp"
+#include "host/runs/starts.hpp"
 #include "host/util/files.hpp"
 #include "host/util/program.hpp"
 
@@ -162,6 +163,8 @@ std::string run_identity(const RunOptions& run, const TargetInstance& target, co
     text += fmt::format(" {:a}", target.log_density(x.data(), gradient.data()));
     for (double g : gradient) text += fmt::format(" {:a}", g);
   }
+  for (const auto& start : read_starts(run.init, target.dim()))
+    for (double v : start) text += fmt::format(" {:a}", v);
   if (const Items* items = target.items()) {  // FNV-1a of all that items differ in
     std::uint64_t hash = 14695981039346656037u;
     const auto add = [&](const auto& values) {

@@ -25,6 +25,7 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   const std::size_t d = target.dim(), q = target.quantities().size(), each = d + q;
   const int chains = run.units[0].chains;
   const bool all = run.overview.draws() == 0 && run.draws.chains.size() == std::size_t(chains);
+  figures.chains = chains;
   figures.draws = all ? run.draws.draws : run.overview.draws();
   figures.every = all ? thin : run.overview.stride();
   std::vector<double> values(std::size_t(chains) * figures.draws * each);
@@ -38,6 +39,16 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
     }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
   return figures;
+}
+
+double largest_rhat(double of_means, const DrawFigures& f) {
+  for (const DrawDiagnostics& figures : f.of)
+    if (figures.rhat > of_means) of_means = figures.rhat;  // a NaN stays
+  return of_means;
+}
+
+void judge_ranks(Estimates& e, const DrawFigures& f) {
+  if (f.draws >= 4 && f.chains > 1 && !e.nested) e.rhat_max = largest_rhat(e.rhat_max, f);
 }
 
 void add_figures(Json& summary, const TargetInstance& target, const Estimates& e, const DrawFigures& f) {

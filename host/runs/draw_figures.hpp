@@ -18,9 +18,16 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains);
 /// chains: the stored draws where all are, else the overview.
 struct DrawFigures {
   std::vector<DrawDiagnostics> of;    // [dim + quantities]; NaN where there are too few draws
+  int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };
 DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads);
+
+/// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the
+/// weighted means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
+double largest_rhat(double of_means, const DrawFigures& figures);
+/// Where chains are judged one by one, their largest R-hat is that one.
+void judge_ranks(Estimates& estimates, const DrawFigures& figures);
 
 /// Adds quantiles to `estimates`, R-hat and effective sizes to `diagnostics`: vectors over
 /// coordinates, and objects over the quantities (contracts: "summary.json"). What is NaN for a single chain

@@ -42,7 +42,7 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   if (!run.log_z.empty()) {
     const LogZ& z = run.log_z[unit];
     const Frozen& f = run.frozen;
-    gate("log_z", std::isfinite(z.estimate));
+    gate("log_z", std::isfinite(z.estimate) && std::isfinite(z.se));
     if (!f.scout_log_z.empty()) gate("scout", !contradicts(z, {f.scout_log_z[unit], f.scout_log_z_se[unit]}));
   }
   return failed;

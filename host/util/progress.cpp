@@ -71,8 +71,8 @@ struct Printer {
     if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
     if (share - begun > 0.01 && share < 1)
       text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
-    if (!(gradients > 0)) return text;
-    if (!std::isnan(counts.divergences)) text += fmt::format(", {:.0f} divergences", counts.divergences);
+    if (gradients > 0 && !std::isnan(counts.divergences))
+      text += fmt::format(", {:.0f} divergences", counts.divergences);
     if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {
       rhat = health->rhat();
       rhat_at = Clock::now();

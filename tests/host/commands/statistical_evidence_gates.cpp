@@ -96,6 +96,17 @@ TEST(KnownStartsOfEvidence, AreRightOrFail) {
   }
 }
 
+TEST(KnownStartsOfEvidence, ShortChainsThatSeldomChangeModesFail) {
+  RunOptions r = options("mixture", "pe", 1e6);
+  r.data = two_modes(1, 8, 0.1);
+  r.init = r.data.string() + ".init.json";
+  r.chains = 16;
+  for (const int iterations : {100, 127, 200}) {
+    r.iterations = iterations;
+    EXPECT_THAT(failed(r), Contains("rhat")) << iterations;
+  }
+}
+
 TEST(KnownModes, AreClimbedToMergedAndWeighed) {
   RunOptions r = options("mixture", "st", 1e5);
   r.data = two_modes(3, 12, 0.05);
@@ -165,6 +176,14 @@ TEST(UnusedOptions, AreRefusedByName) {
   EXPECT_THAT(complaint([](RunOptions& r) { r.init_scale = 3, r.target_settings["units"] = 4; }, "st", "boltzmann"),
               HasSubstr("base mean-field"));
   EXPECT_EQ(complaint([](RunOptions& r) { r.init_scale = 3; }), "");
+  EXPECT_THAT(
+      complaint([](RunOptions& r) { r.sampler_settings["instrument"] = "fixed", r.init = "uniform:2"; },
+                "pe"),
+      HasSubstr("needs the bridge"));
+  EXPECT_THAT(complaint([](RunOptions& r) {
+                r.init = "uniform:2", r.init_scale = 3, r.sampler_settings["base"] = "warmup";
+              }),
+              HasSubstr("--init-scale has no effect on base warmup"));
   const auto given = [&](Settings settings, const std::string& method = "st") {
     return complaint([&](RunOptions& r) { r.sampler_settings.update(settings); }, method);
   };

@@ -261,6 +261,8 @@ TEST(SamplerConfig, CombinationsThatCannotBe) {
   refused("pe", {{"step_size", 0.1}, {"acceptance_mean", "harmonic"}}, "(step_size is given)");
   refused("hmc", {{"adapt", "none"}, {"step_size", 0.1}, {"warmup_chains", 8}}, "(nothing adapts)");
   refused("pe", {{"base_sd", {1, 1}}, {"base_inflation", 1.5}}, "(base_sd is given)");
+  refused("pe", {{"box", 5}, {"base_covariance", "full"}}, "base_covariance");
+  EXPECT_THROW(sampler_config(run_of("hmc", {{"step_size", 0.1}}, true), 2, Tails::gaussian), UserError);
   RunOptions elsewhere = run_of("hmc", {{"scout_particles", 512}});
   elsewhere.init = "uniform:2";
   EXPECT_THROW(sampler_config(elsewhere, 2, Tails::gaussian), UserError);

@@ -132,6 +132,16 @@ TEST(RunIdentity, ComprisesTheDefaultsThatHold) {
   EXPECT_NE(run_identity(run, *target, {{"tilt", 2}}), before);
   run.threads = 7;  // of no consequence
   EXPECT_EQ(run_identity(run, *target, {{"tilt", 3}}), before);
+  // Known starts are data: another point under the same name is another run.
+  run.init = ::testing::TempDir() + "identity-starts.json";
+  const auto with_starts = [&](const std::string& rows) {
+    write_atomically(run.init, "{\"x\": " + rows + "}");
+    return run_identity(run, *target, {{"tilt", 3}});
+  };
+  const std::string d10 = "[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", other = "[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]";
+  EXPECT_EQ(with_starts("[" + d10 + "]"), with_starts("[" + d10 + "]"));
+  EXPECT_NE(with_starts("[" + d10 + "]"), with_starts("[" + other + "]"));
+  EXPECT_NE(with_starts("[" + d10 + "]"), with_starts("[" + d10 + ", " + d10 + "]"));
 }
 
 class Resume : public testing::ProgramTest {

@@ -55,6 +55,7 @@ TEST(Gates, LogZThatIsNotThereFails) {
 }
 
 TEST(Gates, LogZFarFromTheScoutsFails) {
+  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].se = NAN; }), Contains("log_z"));
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 4; }), Contains("scout"));
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 2; }), Not(Contains("scout")));
 }
