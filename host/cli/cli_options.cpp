@@ -74,7 +74,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        "Store draws.nc too, with at most N draws of a parameter (default 1000)."},
       {"--weighted-draws", "", toggle, output,
        "Store the weighted states behind them too (group weighted of draws.nc)."},
-      {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them (sample only)."},
+      {"--warmup-draws", "", toggle, output, "Store those of the warm-up beside them."},
       {"--thin", "N", number, output, "Store every N-th draw.", true},
       {"--no-pictures", "", toggle, output, "Leave out report.html and its pictures."},
       {"--checkpoint", "SECONDS", number, output,
@@ -88,6 +88,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
                                                  "--config",  "--init-scale", "--seed",     "--device",
                                                  "--threads", "--precision"};
+  if (evidence) std::erase_if(specs, [](const OptionSpec& spec) { return spec.flag == "--warmup-draws"; });
   if (check) std::erase_if(specs, [](const OptionSpec& spec) { return !of_check.contains(spec.flag); });
   return specs;
 }

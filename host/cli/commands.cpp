@@ -66,7 +66,8 @@ void list_samplers(const std::string& name) {
   std::vector<std::string> names;
   const auto list = [&](const std::vector<SamplerInfo>& all, int width) {
     for (const SamplerInfo& s : all) {
-      names.push_back(s.name);
+      if (std::find(names.begin(), names.end(), s.name) == names.end())
+        names.push_back(s.name);  // pe is both
       if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
       if (name != s.name) continue;
       fmt::print("{}: {}\n  {}\n  source       {}\n", s.name, s.summary, s.formula, s.source);
@@ -177,6 +178,9 @@ void print_summary(const nlohmann::ordered_json& s) {
     print_items(s);
   } else {
     fmt::print("{}", estimates_table(s));
+    if (s["diagnostics"].contains("base"))
+      fmt::print("method {}, base {}\n", s["sampler"]["name"].get<std::string>(),
+                 s["diagnostics"]["base"].get<std::string>());
   }
   print_cost(s);
 }

@@ -239,6 +239,7 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     archive("seconds", seconds);
   };
   if (plan.resume) plan.load(fields);
+  const Tally tally(context, [&] { return RunHealth::Counts{table.gradients, table.divergences}; });
   const auto room = processes.share(per), threads = processes.share(context.threads);
   int done = int(processes.of_first(table.done()));
   while (done < items.count && !was_interrupted) {
@@ -246,11 +247,16 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
     std::vector<std::uint32_t> which(part.last - part.first);
     std::iota(which.begin(), which.end(), std::uint32_t(part.first));
     ItemTable found;
+    // A round goes its way once or, where there is a way back or a guess to begin with, twice.
+    const int ways = c.method == "bdmc" || c.tempers() ? 2 : 1;
+    int way = 0;
+    double before = 0;
     context.progress = [&](const std::string&, double share) {
       if (terminated() && processes.size() == 1) throw Interrupted();
-      print(fmt::format("images {} to {} of {}{}", done + 1, part.round_end, items.count,
-                        interrupted() ? ", the last ones (again: stop at once)" : ""),
-            share);
+      if (share < before) way = std::min(way + 1, ways - 1);
+      before = share;
+      const double of_round = (way + share) / ways, items_done = done + (part.round_end - done) * of_round;
+      print(interrupted() ? "the last images (again: stop at once)" : "images", items_done / items.count);
     };
     try {
       if (!which.empty()) run_items(context, c, pilot, which, found);

@@ -45,6 +45,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   if (!(e.acceptance <= 0.99) && run.sampler != "rwm")
     add("acceptance {:.3f}: longer steps would cost less ({})", e.acceptance,
         fixed ? "raise sampler.step_size" : "lower sampler.target_acceptance");
+  if (std::isinf(e.rhat_max))
+    add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     worst = std::max(worst, e.mean_se[i] / std::sqrt(e.variance(int(i))));
@@ -58,6 +60,8 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   };
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     compare(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
+  for (std::size_t i = 0; i < e.second.size(); ++i)
+    compare(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(int(i)));
   if (!r.log_z.empty()) compare("log_z", r.log_z[0].estimate, r.log_z[0].se, truth.log_z);
   if (all.size() > 6) {
     add("and {} more such", all.size() - 5);

@@ -36,7 +36,7 @@ const Lines& base_settings() {
       {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;
 }
-Lines with(Lines lines) {
+Lines with(Lines lines, const std::string& but = "") {
   const Lines common = {{"groups",
                          "independent groups of chains, by which errors are judged (default 8; of tempered "
                          "chains one for every 32 where they are more than 256)"},
@@ -48,6 +48,7 @@ Lines with(Lines lines) {
                          "asked for (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
   lines.insert(lines.end(), base_settings().begin(), base_settings().end());
+  std::erase_if(lines, [&](const auto& line) { return line.first == but; });
   return lines;
 }
 
@@ -93,7 +94,7 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
     throw UserError(
         "method pe needs the bridge with learned inverse temperatures on [0, 1] and two "
         "pseudo-samples or more (else the chain knows no normaliser). Leave out sampler.instrument, "
-        "beta, beta_min and beta_max");
+        "beta, beta_min, beta_max and --paper-settings");
   if (!sampling.sampler_settings.contains("scout_particles"))
     c.pseudo_extended.effective["scout_particles"] = c.pseudo_extended.scout_particles = int(scout_particles);
   if (run.chains == 0) run.chains = 64;
@@ -193,7 +194,8 @@ const std::vector<SamplerInfo>& method_registry() {
        "log Z = log zeta - int_0^1 E_beta[Delta] d beta, by the trapezoid rule", with(copies),
        "Gelman & Meng (1998); Calderhead & Girolami (2009)"},
       {"smc", "sequential Monte Carlo: annealing with resampling",
-       "log Z = log zeta + sum over levels of log mean weight", with({}), "Del Moral, Doucet & Jasra (2006)"},
+       "log Z = log zeta + sum over levels of log mean weight", with({}, "pilot_share"),
+       "Del Moral, Doucet & Jasra (2006)"},
       {"ais", "annealed importance sampling",
        "log Z = log zeta + log mean exp sum_k (beta_k - beta_{k+1}) Delta", with(annealing), "Neal (2001)"},
       {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
