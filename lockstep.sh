@@ -34,8 +34,8 @@ usage() {
   cat <<'TEXT'
 ./lockstep.sh COMMAND
 
-  demo                install what is missing, build, run the replicate study of the 20-component mixture,
-                      show its table and say where its picture is
+  demo                install what is missing, build the program (for the CPU alone where there is no GPU), run
+                      the replicate study of the 20-component mixture, show its table and say where its picture is
   test [ARG...]       install what is missing, build, run every test that this machine can run;
                       ARGs go to ctest
   build               install what is missing, configure and build
@@ -107,13 +107,17 @@ find_nvcc() {
   [[ -x /usr/local/cuda/bin/nvcc ]] && echo /usr/local/cuda/bin/nvcc
 }
 
-# Sets `preset`, and says in one line what will be built.
+# Sets `preset`, and says in one line what will be built. For the program alone, the CUDA back end only where there is
+# a GPU to run it.
 choose_preset() {
   local nvcc
   if [[ -n ${LOCKSTEP_PRESET:-} ]]; then
     preset=$LOCKSTEP_PRESET
     say "building preset $preset, as LOCKSTEP_PRESET asks"
-  elif nvcc=$(find_nvcc); then
+  elif nvcc=$(find_nvcc) && [[ -n ${1:-} && ! -e /dev/nvidiactl ]]; then
+    preset=cpu-release
+    say "no GPU here: building the program for the CPU only (preset $preset; LOCKSTEP_PRESET=cuda-release has both)"
+  elif [[ -n $nvcc ]]; then
     preset=cuda-release
     say "building the CPU and CUDA back ends (preset $preset, $nvcc)"
   else
@@ -131,14 +135,15 @@ configure() {
   fi
 }
 
+# build [TARGET]: everything, or that target alone.
 build() {
   install_missing "${build_packages[@]}"
   # Another MPI than the distribution's will do as well.
   { command -v mpicxx && command -v mpirun; } >/dev/null || (install_missing "${mpi_packages[@]}") ||
     say "going on without MPI: all commands work, each as one process"
-  choose_preset
+  choose_preset "$@"
   configure "$preset"
-  cmake --build --preset "$preset"
+  cmake --build --preset "$preset" ${1:+--target "$1"}
 }
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -149,7 +154,7 @@ run_tests() {
 }
 
 demo() {
-  build
+  build lockstep  # what the picture needs, and no more
   # The demonstration always shows a whole run; a study would otherwise be free to resume an old one.
   rm -rf out/demo
   "build/$preset/lockstep" study bench/studies/demo.toml --out out/demo

@@ -14,6 +14,7 @@ namespace lockstep {
 enum class ModelKind { plain, path, pseudo_extended };
 enum class TransitionKind { hmc, random_walk };
 enum class Precision { single, mixed, full };  // state / energies: float/float, float/double, double/double
+/// Staged: stage by stage over all chains, for densities that evaluate many at once by matrix products.
 enum class Driver { fused, staged };
 
 struct ModelSpec {

@@ -2,12 +2,16 @@
 #pragma once
 // The CPU back end of an engine, included by the generated instantiation of each density.
 #include "kernels/batch_cpu.hpp"
+#ifdef LOCKSTEP_ALL_WIDTHS
 #include "kernels/staged_cpu.hpp"
+#endif
 #include "targets/engine_of.hpp"
 
 namespace lockstep {
 
-/// Widths other than the machine's are compiled where the tests ask for them (LOCKSTEP_ALL_WIDTHS).
+/// Widths other than the machine's, and the staged driver of densities that are no matrix products, are
+/// compiled where the tests ask for them (LOCKSTEP_ALL_WIDTHS): elsewhere Driver::staged is the general
+/// model, fused.
 struct CpuBackend {
   template <class T>
   using vector = std::vector<T>;
@@ -72,7 +76,9 @@ struct CpuBackend {
         }
         if constexpr (takes_batches<Model>)
           if (driver_ == Driver::staged) return advance_batch<L, LE>(model, b, spec, threads_);
+#ifdef LOCKSTEP_ALL_WIDTHS
         if (driver_ == Driver::staged) return advance_staged<Hmc, L, LE>(model, b, spec, threads_);
+#endif
       }
       advance_cpu<Hmc, L, LE>(model, b, spec, threads_);
     });
@@ -107,6 +113,10 @@ struct CpuBackend {
   Driver driver_;
   TransitionKind transition_;
 };
+
+extern template class EngineMemory<CpuBackend, float, float>;
+extern template class EngineMemory<CpuBackend, float, double>;
+extern template class EngineMemory<CpuBackend, double, double>;
 
 template <class Density, class R, class E>
 std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec) {

@@ -144,6 +144,10 @@ class CudaBackend {
   std::shared_ptr<void> batch_;  // the one BatchCuda of this back end's engine
 };
 
+extern template class EngineMemory<CudaBackend, float, float>;
+extern template class EngineMemory<CudaBackend, float, double>;
+extern template class EngineMemory<CudaBackend, double, double>;
+
 template <class Density, class R, class E>
 std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec) {
   if constexpr (Density::kBatch) CudaBackend::check_batch(spec);

@@ -66,7 +66,7 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
                                   "--out",
                                   "o",
                                   "--draws",
-                                  "--warmup-draws",
+                                  command == "sample" ? "--warmup-draws" : "--no-pictures",
                                   "--weighted-draws",
                                   "--thin",
                                   "3",
@@ -96,8 +96,9 @@ TEST(CommandLineTest, EveryRunOptionForEveryCommand) {
     expected.threads = 2;
     expected.precision = "double";
     expected.out = "o";
-    expected.warmup_draws = expected.weighted_draws = expected.resume = expected.paper_settings =
-        expected.json = expected.quiet = true;
+    expected.warmup_draws = expected.pictures = command == "sample";
+    expected.weighted_draws = expected.resume = expected.paper_settings = expected.json = expected.quiet =
+        true;
     expected.draws = 1000;
     expected.thin = 3;
     expected.checkpoint = 60;
