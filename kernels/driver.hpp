@@ -2,7 +2,7 @@
 #pragma once
 // The fused driver: a group of lanes advances its chains through many iterations of one launch.
 // Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged
-// driver (kernels/launch_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to
+// driver (kernels/staged_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to
 // equal bits.
 #include "kernels/tempering.hpp"
 #include "kernels/transitions.hpp"

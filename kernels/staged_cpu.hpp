@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The staged driver on the CPU: every stage runs over the whole batch before the next begins, with the
-// working rows of all chains in memory. Same stage functions as the fused driver, so the same bits; batch
-// targets, whose gradient is a matrix product over all chains, need this order.
+// working rows of all chains in memory. Same stage functions as the fused driver, so the same bits, to which
+// the tests hold the fused one; densities that are matrix products over many chains have kernels/batch_cpu.hpp.
 #include "kernels/launch_cpu.hpp"
 
 namespace lockstep {

@@ -95,7 +95,9 @@ struct CpuBackend {
  private:
   /// Models on the target itself or the path to it, of a density that evaluates many chains at once.
   template <class Model>
-  static constexpr bool takes_batches = decltype(Model::density)::kBatch && requires(Model m) { m.joint(); };
+  static constexpr bool takes_batches = decltype(Model::density)::kBatch&& requires(Model m) {
+    m.joint();
+  };
 
   /// Calls f with the lane types of the width in use: 16 floats or 8 doubles to a register with AVX-512.
   template <class R, class E, class F>

@@ -3,11 +3,9 @@
 // The worked example: read this file to learn how a target is written.
 //
 // A target is one header with two structs, one line in targets/targets.list, and one test.
-//   1. The density: a small struct of numbers, copied to every thread. Its template `log_density` is written
-//   once
+//   1. The density: a small struct of numbers, copied to every thread. Its template `log_density` is written once
 //      and compiled for SIMD packs, for CUDA threads and for the scalar reference.
-//   2. The definition: the name users type, what `lockstep targets NAME` says, how settings and data become
-//   the
+//   2. The definition: the name users type, what `lockstep targets NAME` says, how settings and data become the
 //      density, and the truth where there is one.
 #include "targets/target.hpp"
 

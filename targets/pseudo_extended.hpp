@@ -3,14 +3,15 @@
 // The pseudo-extended target of a path (Nemeth, Lindsten, Filippone & Hensman 2019, equation 8), as a target
 // on the extended space of N pseudo-samples and, where the inverse temperatures are learned, N logits:
 //
-//   log pi^N = logsumexp_i a_i - log N + sum_j [ log gamma_{beta_j}(x_j) + log g(beta_j) + log |d beta_j / d
-//   u_j| ] a_i = l_i - log gamma_{beta_i}(x_i) - log g(beta_i) = (1 - beta_i)(l_i - b_i) - log g(beta_i) l =
-//   log_density - log zeta,  b = base,  gamma_beta = exp(beta l + (1 - beta) b),  g(beta) = beta^g_exponent
+//   log pi^N = logsumexp_i a_i - log N
+//              + sum_j [ log gamma_{beta_j}(x_j) + log g(beta_j) + log |d beta_j / d u_j| ]
+//   a_i = l_i - log gamma_{beta_i}(x_i) - log g(beta_i) = (1 - beta_i)(l_i - b_i) - log g(beta_i)
+//   l = log_density - log zeta,  b = base,  gamma_beta = exp(beta l + (1 - beta) b),  g(beta) = beta^g_exponent
 //   beta_i = low + (high - low) sigmoid(u_i)
 //
 // E f = E sum_i w_i f(x_i), w = softmax(a) (their Theorem 2.1). Cases: base with inv_sd = 0 is the paper's
-// pure tempering; learned = false is one fixed beta, and with beta = 0 a fixed instrument q = base. Rows: x_1
-// .. x_N (dim each), then u_1 .. u_N. The gradient costs one gradient of the target per pseudo-sample.
+// pure tempering; learned = false is one fixed beta, and with beta = 0 a fixed instrument q = base.
+// Rows: x_1 .. x_N (dim each), then u_1 .. u_N. The gradient costs one gradient of the target per pseudo-sample.
 #include "kernels/lane_parameters.hpp"
 
 namespace lockstep {

@@ -88,7 +88,7 @@ struct Items {
   std::vector<double> base_mean, base_sd;  // [item][dim]: the normal base of each item's path
   std::vector<double> exact;               // [item][dim]: an exact draw of each, where they were simulated
   std::vector<double> log_z;               // [item]: where it is known
-  std::string base = "prior";  // how these bases were made
+  std::string base = "prior";              // how these bases were made
   int rows = 0, columns = 0;
   std::vector<float> values;  // [item][row][column], to be shown
 };

@@ -91,17 +91,18 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   const LogZ by_pilot = (pilot.log_z_of_groups() + base.taken_out()).value();
   if (c.method != "smc" && contradicts(f.log_z, by_pilot)) {
     f.failed.push_back("pilot");
-    f.warnings.push_back(fmt::format("log Z is {:.3g} by the pilot's particles: run longer, or from another base",
-                                     by_pilot.estimate));
+    f.warnings.push_back(fmt::format(
+        "log Z is {:.3g} by the pilot's particles: run longer, or from another base", by_pilot.estimate));
   }
   const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.sd());
   if (!missing.empty()) {
     const Eigen::VectorXd& x = known[missing[0]].x;
     f.failed.push_back("starts");
-    f.warnings.push_back(fmt::format(
-        "{} of the {} modes that --init leads to hold over 1 % by Laplace's approximation and were not visited; "
-        "the first at x[0] = {:.4g}",
-        missing.size(), known.size(), x[0]));
+    f.warnings.push_back(
+        fmt::format("{} of the {} modes that --init leads to hold over 1 % by Laplace's approximation and "
+                    "were not visited; "
+                    "the first at x[0] = {:.4g}",
+                    missing.size(), known.size(), x[0]));
   }
   if (!base.warning.empty()) f.warnings.push_back(base.warning);
   if (base.partial) f.failed.push_back("base");

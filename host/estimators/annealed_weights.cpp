@@ -24,8 +24,7 @@ WeightSummary summarise_weights(const std::vector<double>& log_weights) {
   const bool several = log_weights.size() > 1;
   const auto of_runs = [&](double estimate, double se) { return LogZ{estimate, se, se, n - 1}; };
   return {of_runs(total.log() - std::log(n), several ? std::sqrt(scatter * n / (n - 1)) : NAN),
-          of_runs(mean, several ? std::sqrt(log_scatter / (n - 1) / n) : NAN),
-          1 / squares};
+          of_runs(mean, several ? std::sqrt(log_scatter / (n - 1) / n) : NAN), 1 / squares};
 }
 
 LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vector<double>& reverse) {

@@ -20,8 +20,8 @@ struct LogZ {
 };
 
 /// The t above which Student's distribution with `df` degrees of freedom (a whole number; NaN, or above 1e4:
-/// normal; NaN below 1) has half of 1 - level: the quantile of a two-sided interval. Source: Abramowitz & Stegun (1964),
-/// 26.7.3 and 26.7.4.
+/// normal; NaN below 1) has half of 1 - level: the quantile of a two-sided interval. Source: Abramowitz &
+/// Stegun (1964), 26.7.3 and 26.7.4.
 double student_quantile(double df, double level);
 
 /// A sum of exponentials, kept with its largest exponent apart. A term exp(-infinity) counts as 0; a NaN

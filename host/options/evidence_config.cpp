@@ -131,8 +131,8 @@ void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, 
     std::string flag = "--" + key;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if (given[key] != standard[key] || run.says(key))
-      throw UserError(fmt::format("{} has no effect on {} (the run would not be what was asked for). Leave it out",
-                                  flag, what));
+      throw UserError(fmt::format(
+          "{} has no effect on {} (the run would not be what was asked for). Leave it out", flag, what));
   }
 }
 

@@ -33,9 +33,9 @@ struct RunOptions {
   bool usual_length = false;       // sample: nothing was said of how long, and the line above is a default
   std::vector<std::string> said;   // the options of the command line, which must have an effect
   bool says(const std::string& key) const { return std::find(said.begin(), said.end(), key) != said.end(); }
-  double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
-  double se = 0;                   // stop at this standard error; 0: none
-  bool unbounded = false;          // evidence: nothing was said of how long, and the two above are defaults
+  double gradients = 0;    // budget of target gradients over all chains of a replicate; 0: none
+  double se = 0;           // stop at this standard error; 0: none
+  bool unbounded = false;  // evidence: nothing was said of how long, and the two above are defaults
   std::uint64_t seed = 1;
   std::string init = "scout";  // scout | uniform:R | FILE
   double init_scale = 10;
@@ -46,7 +46,7 @@ struct RunOptions {
   std::int64_t draws = 0;           // stored, at most so many of a parameter, or kAllDraws; 0: none
   bool weighted_draws = false;      // the weighted states that they come from too
   bool warmup_draws = false;        // those of the warm-up too
-  bool pictures = true;       // of --out: report.html and what it shows
+  bool pictures = true;             // of --out: report.html and what it shows
   int thin = 1;
   double checkpoint = 0;  // seconds between checkpoints; 0: none
   bool resume = false;

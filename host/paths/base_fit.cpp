@@ -52,8 +52,8 @@ GaussianBase proposed(const RunContext& context, const EvidenceConfig& c) {
 }
 
 GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  const ScoutResult found = scout(context, {0}, c.scout_particles, run.init_scale,
-                                  read_starts(run.init, context.target->dim()));
+  const ScoutResult found =
+      scout(context, {0}, c.scout_particles, run.init_scale, read_starts(run.init, context.target->dim()));
   const int d = found.dim, n = found.particles;
   const Eigen::Map<const Matrix> x(found.position.data(), d, n);
   const Vector mean = x.rowwise().mean();
@@ -173,9 +173,10 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
   const RunOptions standard;
   const bool word = run.init.rfind("uniform:", 0) == 0;
   if (run.init != standard.init && base != "warmup" && (base != "scout" || word))
-    throw UserError(fmt::format(
-        "--init {} has no effect on base {} (method {} begins there). Give --set sampler.base={}, or leave it out",
-        run.init, base, c.method, word ? "warmup" : "scout"));
+    throw UserError(
+        fmt::format("--init {} has no effect on base {} (method {} begins there). Give --set "
+                    "sampler.base={}, or leave it out",
+                    run.init, base, c.method, word ? "warmup" : "scout"));
   if ((run.init_scale != standard.init_scale || run.says("init_scale")) &&
       (base == "mean-field" || base == "gaussian" || (base == "warmup" && word)))
     throw UserError(fmt::format(

@@ -22,11 +22,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kRounding = 1e-6;    // of single precision, where nothing else errs
+constexpr double kRounding = 1e-6;  // of single precision, where nothing else errs
 constexpr double kLadderTrips = 5;  // round trips a chain of parallel tempering, whose copies are few
-constexpr double kApart = 5;  // joint standard errors between annealing forward and back, whose tails are heavy
+constexpr double kApart =
+    5;  // joint standard errors between annealing forward and back, whose tails are heavy
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
-constexpr double kMbarSamples = 2e5;  // of Delta: each costs the square of the levels, several times
+constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
 
 Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
 

@@ -21,8 +21,8 @@ struct PilotOptions {
 struct Pilot {
   std::vector<double> ladder, log_z, step_size;  // [level]; log_z from the base's, all groups together
   std::vector<double> group_log_z;               // [group]: log (Z / zeta) at beta = 1
-  std::vector<int> group_ancestors;              // [group]: particles of the base from which the last ones come
-  std::vector<double> group_ess;                 // [group]: of the last level's weights, in particles
+  std::vector<int> group_ancestors;  // [group]: particles of the base from which the last ones come
+  std::vector<double> group_ess;     // [group]: of the last level's weights, in particles
   double barrier = 0;
   std::vector<std::vector<float>> states;  // [level]: [row][seed]; seed s is of group s * groups / seeds
   double weight_ess = 0;                   // of the last level, over all groups, in particles

@@ -17,7 +17,7 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains);
 /// Figures of each coordinate and then of each of the target's own quantities, over unweighted draws of all
 /// chains: the stored draws where all are, else the overview.
 struct DrawFigures {
-  std::vector<DrawDiagnostics> of;    // [dim + quantities]; NaN where there are too few draws
+  std::vector<DrawDiagnostics> of;  // [dim + quantities]; NaN where there are too few draws
   int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };

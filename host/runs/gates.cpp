@@ -8,7 +8,8 @@ namespace lockstep {
 namespace {
 
 /// The standard deviations of the particles that a unit's learned base is made of; empty: there is no such base.
-std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit, const SamplerConfig& config) {
+std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit,
+                                    const SamplerConfig& config) {
   if (config.instrument != SamplerConfig::Instrument::bridge || !config.base_sd.empty()) return {};
   const Frozen& f = run.frozen;
   const std::size_t d = f.base_sd.size() / f.step_size.size();

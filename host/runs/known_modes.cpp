@@ -111,8 +111,8 @@ std::vector<int> deal_points(const std::vector<KnownMode>& modes, int points, in
   return dealt;
 }
 
-std::vector<int> unvisited_modes(const std::vector<KnownMode>& modes, double log_z, const WeightedDraws& draws,
-                                 const std::vector<double>& scale) {
+std::vector<int> unvisited_modes(const std::vector<KnownMode>& modes, double log_z,
+                                 const WeightedDraws& draws, const std::vector<double>& scale) {
   std::vector<double> weight(modes.size(), 0.0);
   const double most =
       draws.log_weight.empty() ? 0 : *std::max_element(draws.log_weight.begin(), draws.log_weight.end());

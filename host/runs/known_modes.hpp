@@ -29,7 +29,7 @@ std::vector<int> deal_points(const std::vector<KnownMode>& modes, int points, in
 
 /// Numbers of the modes that hold more than 1 % of exp(log_z) and that no draw of any weight came near: a draw
 /// is near the mode that is nearest to it, each axis in units of its scale ([axis]).
-std::vector<int> unvisited_modes(const std::vector<KnownMode>& modes, double log_z, const WeightedDraws& draws,
-                                 const std::vector<double>& scale);
+std::vector<int> unvisited_modes(const std::vector<KnownMode>& modes, double log_z,
+                                 const WeightedDraws& draws, const std::vector<double>& scale);
 
 }  // namespace lockstep

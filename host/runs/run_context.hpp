@@ -24,13 +24,13 @@ std::string device_name(const RunContext& context);
 /// What a run holds in memory at a time.
 struct RunSize {
   int dim = 1;
-  std::int64_t units = 1, chains = 1;               // recorded: units x chains
-  std::int64_t adapting_units = 1, crowd = 1;       // adapting: units x chains, where that is more
-  double iterations = 1e18;                         // recorded
-  std::int64_t particles = 0;                       // of the scout for each adapting unit; 0: there is none
-  double stored_draws = 0;                          // of all chains together
-  bool weighted_draws = false;                      // with the states behind them
-  double overview = 0;                              // iterations at which x of all chains is kept
+  std::int64_t units = 1, chains = 1;          // recorded: units x chains
+  std::int64_t adapting_units = 1, crowd = 1;  // adapting: units x chains, where that is more
+  double iterations = 1e18;                    // recorded
+  std::int64_t particles = 0;                  // of the scout for each adapting unit; 0: there is none
+  double stored_draws = 0;                     // of all chains together
+  bool weighted_draws = false;                 // with the states behind them
+  double overview = 0;                         // iterations at which x of all chains is kept
   bool covariance = false;
   bool saved = false;  // to a checkpoint, in between
   TransitionKind transition = TransitionKind::hmc;

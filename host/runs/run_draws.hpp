@@ -11,8 +11,8 @@ namespace lockstep {
 /// pictures of the run, and then removes the file.
 inline constexpr const char* kPictureDraws = ".pictures.nc";
 
-/// Has it written by `write`, where there is a folder and pictures are wanted. A run is whole without it: nothing is said where it
-/// cannot be written.
+/// Has it written by `write`, where there is a folder and pictures are wanted. A run is whole without it:
+/// nothing is said where it cannot be written.
 void write_picture_draws(const RunOptions& run,
                          const std::function<void(const std::filesystem::path&)>& write);
 

@@ -33,8 +33,8 @@ struct KnownBox {
 /// One pass from base to target of the given units, each from its own scale about the box.
 class Pass {
  public:
-  Pass(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-       double scale, const KnownBox& box, std::uint32_t first_iteration)
+  Pass(const RunContext& context, const std::vector<std::uint32_t>& units, int particles, double scale,
+       const KnownBox& box, std::uint32_t first_iteration)
       : context_(context),
         units_(units),
         particles_(particles),
@@ -104,8 +104,9 @@ class Pass {
     for (int c = 0; c < chains; ++c) {
       const std::uint32_t unit = units_[c / particles_];
       const Draw<double> draw{context_.key, iteration_, std::uint32_t(c % particles_), unit};
-      draw.normals(Purpose::scout, dim_,
-                   [&](int i, double z) { x[std::size_t(i) * chains + c] = box_.middle[i] + first_sd(i) * z; });
+      draw.normals(Purpose::scout, dim_, [&](int i, double z) {
+        x[std::size_t(i) * chains + c] = box_.middle[i] + first_sd(i) * z;
+      });
     }
     const ParameterLayout layout = engine_->layout();
     const auto everywhere = [&](double value) { return std::vector<double>(units_.size(), value); };

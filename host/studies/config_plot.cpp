@@ -18,7 +18,7 @@ using Names = std::vector<std::string>;
 /// Keys of a study that stand below [plot] when they are written too late in the file.
 const Names keys_above = {"name",   "replicates", "seed",      "description", "chains",
                           "warmup", "iterations", "gradients", "precision"};
-const Names kinds = {"rmse", "cost",  "scatter",     "trace",    "density",
+const Names kinds = {"rmse", "cost",  "scatter",     "trace",     "density",
                      "beta", "sweep", "convergence", "estimates", "sandwich"};
 
 bool contains(const Names& list, const std::string& name) {

@@ -320,7 +320,8 @@ TEST_F(Commands, BudgetOfGradientsStopsAtTheFirstIterationThatReachesIt) {
         EXPECT_LT(with({"--iterations", std::to_string(n - 1)})["cost"]["gradients"].get<double>(),
                   std::stod(budget));
       }
-      const Json stored = with({"--gradients", budget, "--draws", "--out", "run", "--force"});  // one iteration a launch
+      const Json stored =
+          with({"--gradients", budget, "--draws", "--out", "run", "--force"});  // one iteration a launch
       EXPECT_EQ(stored["iterations"], n);
     }
   }

@@ -19,7 +19,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Names = std::vector<std::string>;
 
-RunOptions options(const std::string& target, const std::string& method, double gradients, std::uint64_t seed = 1) {
+RunOptions options(const std::string& target, const std::string& method, double gradients,
+                   std::uint64_t seed = 1) {
   RunOptions r;
   r.command = "evidence";
   r.target = target;
@@ -157,7 +158,8 @@ TEST(UnusedOptions, AreRefusedByName) {
     }
     return std::string();
   };
-  EXPECT_THAT(complaint([](RunOptions& r) { r.warmup = 50; }), HasSubstr("--warmup has no effect on method st"));
+  EXPECT_THAT(complaint([](RunOptions& r) { r.warmup = 50; }),
+              HasSubstr("--warmup has no effect on method st"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.said = {"warmup"}; }),
               HasSubstr("--warmup has no effect on method st"));
   EXPECT_THAT(
@@ -173,8 +175,9 @@ TEST(UnusedOptions, AreRefusedByName) {
   EXPECT_THAT(complaint([](RunOptions& r) { r.init = "uniform:3"; }), HasSubstr("sampler.base=warmup"));
   EXPECT_THAT(complaint([](RunOptions& r) { r.init_scale = 3, r.sampler_settings["base"] = "gaussian"; }),
               HasSubstr("--init-scale has no effect on base gaussian"));
-  EXPECT_THAT(complaint([](RunOptions& r) { r.init_scale = 3, r.target_settings["units"] = 4; }, "st", "boltzmann"),
-              HasSubstr("base mean-field"));
+  EXPECT_THAT(
+      complaint([](RunOptions& r) { r.init_scale = 3, r.target_settings["units"] = 4; }, "st", "boltzmann"),
+      HasSubstr("base mean-field"));
   EXPECT_EQ(complaint([](RunOptions& r) { r.init_scale = 3; }), "");
   EXPECT_THAT(
       complaint([](RunOptions& r) { r.sampler_settings["instrument"] = "fixed", r.init = "uniform:2"; },

@@ -69,7 +69,8 @@ TEST(StudentQuantile, AgreesWithTables) {
   EXPECT_NEAR(student_quantile(63, 0.95), 1.998340543, 1e-8);
   EXPECT_NEAR(student_quantile(30, 0.95), 2.042272456, 1e-8);
   EXPECT_NEAR(student_quantile(kNan, 0.95), 1.959963985, 1e-8);
-  for (double none : {0.0, -1.0}) EXPECT_TRUE(std::isnan(student_quantile(none, 0.95)));  // of one block, or none
+  for (double none : {0.0, -1.0})
+    EXPECT_TRUE(std::isnan(student_quantile(none, 0.95)));                       // of one block, or none
   EXPECT_NEAR(student_quantile(9999, 0.95), student_quantile(1e5, 0.95), 3e-4);  // z (z^2 + 1) / (4 df)
 }
 

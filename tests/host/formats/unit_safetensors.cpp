@@ -239,8 +239,7 @@ TEST_F(Safetensors, SurviveEveryWrongByte) {
 TEST_F(Safetensors, DepthIsNoDanger) {
   const std::string deep(1 << 18, '[');
   refuses(file_of(deep, ""), "its header is not JSON");
-  refuses(file_of("{\"x\":" + deep + std::string(deep.size(), ']') + "}", ""),
-          "its header is not JSON");
+  refuses(file_of("{\"x\":" + deep + std::string(deep.size(), ']') + "}", ""), "its header is not JSON");
 }
 
 }  // namespace

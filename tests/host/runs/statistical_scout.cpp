@@ -151,11 +151,12 @@ TEST(ScoutKnown, PointsFarApartWidenTheStartAndNoneIsLeftOut) {
   const auto target = build_target(run);
   const RunContext context = make_context(run, *target, "scout");
   const Eigen::Vector2d far(300, 0), near(1, 1);
-  const ScoutResult plain = scout(context, {0}, kParticles, 10), beside = scout(context, {0}, kParticles, 10, {near}),
+  const ScoutResult plain = scout(context, {0}, kParticles, 10),
+                    beside = scout(context, {0}, kParticles, 10, {near}),
                     found = scout(context, {0}, kParticles, 10, {far});
   EXPECT_LT(plain.sd[0], 2);
-  EXPECT_LT(beside.sd[0], 2);             // it lies among the particles
-  EXPECT_NEAR(found.mean[0], 150, 5);     // an equal share for the point and the rest
+  EXPECT_LT(beside.sd[0], 2);          // it lies among the particles
+  EXPECT_NEAR(found.mean[0], 150, 5);  // an equal share for the point and the rest
   EXPECT_NEAR(found.sd[0], 150, 5);
   EXPECT_LT(found.sd[1], 2);
   EXPECT_NEAR(found.log_z[0], target->truth().log_z, 1);

@@ -11,9 +11,9 @@
 namespace lockstep {
 namespace {
 
-using testing::Job;
 using ::testing::Contains;
 using ::testing::IsEmpty;
+using testing::Job;
 using ::testing::Not;
 
 TEST(Verdict, TooShortIsNeitherPassNorFail) {
@@ -57,7 +57,8 @@ TEST(Gates, LogZThatIsNotThereFails) {
 TEST(Gates, LogZFarFromTheScoutsFails) {
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].se = NAN; }), Contains("log_z"));
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 4; }), Contains("scout"));
-  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 2; }), Not(Contains("scout")));
+  EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 2; }),
+              Not(Contains("scout")));
 }
 
 TEST(Gates, ATargetWiderThanItsBaseFails) {
@@ -96,8 +97,8 @@ Job two_modes(const std::string& sds, const std::string& init, int dim, std::int
           .chains = 256,
           .init = init,
           .replicates = 1,
-          .data = "{\"means\": [" + point(0) + "," + point(40) + "], \"weights\": [0.6, 0.4], \"sds\": [" + sds +
-                  "]}"};
+          .data = "{\"means\": [" + point(0) + "," + point(40) + "], \"weights\": [0.6, 0.4], \"sds\": [" +
+                  sds + "]}"};
   return job;
 }
 
@@ -136,7 +137,8 @@ TEST(KnownStarts, AllPseudoSamplesOfAChainStandAtOneAndSuperchainsTakeThemInTurn
   const auto engine = target->engine(engine_spec(context, config.model, {0}, 6));
   ChainRunOptions options = chain_run_options(run, {0});
   const std::vector<int> superchain = {0, 0, 1, 1, 2, 2};
-  const auto x = starts(context, *engine, config.model, options, {0}, ScoutResult(), read_starts(file, 2), superchain);
+  const auto x =
+      starts(context, *engine, config.model, options, {0}, ScoutResult(), read_starts(file, 2), superchain);
   for (int c = 0; c < 6; ++c)
     for (int row = 0; row < engine->samples() * 2; ++row)
       EXPECT_EQ(x[std::size_t(row) * 6 + c], superchain[c] % 2 == 0 ? 0 : 40) << row << ", " << c;
