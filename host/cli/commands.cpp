@@ -64,23 +64,20 @@ void list_targets(const std::string& name) {
 
 void list_samplers(const std::string& name) {
   std::vector<std::string> names;
-  const auto list = [&](const std::vector<SamplerInfo>& all, int width) {
-    for (const SamplerInfo& s : all) {
-      if (std::find(names.begin(), names.end(), s.name) == names.end())
-        names.push_back(s.name);  // pe is both
-      if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
-      if (name != s.name) continue;
-      fmt::print("{}: {}\n  {}\n  source       {}\n", s.name, s.summary, s.formula, s.source);
-      if (!s.settings.empty()) fmt::print("  settings\n");
-      print_settings(s.settings, "sampler");
-      const auto of_items = item_settings(s.name);
-      if (!of_items.empty()) fmt::print("  settings on a target with many items, such as decoder\n");
-      print_settings(of_items, "sampler");
-    }
+  const auto list = [&](const SamplerInfo& s, int width) {
+    if (std::find(names.begin(), names.end(), s.name) == names.end()) names.push_back(s.name);  // pe is both
+    if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
+    if (name != s.name) return;
+    fmt::print("{}: {}\n  {}\n  source       {}\n", s.name, s.summary, s.formula, s.source);
+    if (!s.settings.empty()) fmt::print("  settings\n");
+    print_settings(s.settings, "sampler");
+    const auto of_items = item_settings(s.name);
+    if (!of_items.empty()) fmt::print("  settings on a target with many items, such as decoder\n");
+    print_settings(of_items, "sampler");
   };
-  list(sampler_registry(), 6);
+  for (const SamplerInfo& s : sampler_registry()) list(s, 6);
   if (name.empty()) fmt::print("\nmethods of lockstep evidence\n");
-  list(method_registry(), 9);
+  for (const EvidenceMethod& m : method_registry()) list(m.info, 9);
   if (name.empty())
     fmt::print("\nMore on one: lockstep samplers NAME\n");
   else if (std::find(names.begin(), names.end(), name) == names.end())

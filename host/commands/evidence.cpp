@@ -50,7 +50,7 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   const Pilot first = run_pilot(with_own_numbers(context, "metric"), base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
-  const bool refit = base.rough && c.gradients >= 5e6 && c.method != "smc";
+  const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
     const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
@@ -60,7 +60,7 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   const auto particles = [&](double gradients) {
     return c.groups * int(std::clamp(gradients / (each * c.groups), 4.0, 1e6));
   };
-  if (c.method == "smc") {
+  if (c.is(EvidenceKind::particles)) {
     // The whole budget is the pilot's: a small one first says how many levels there are.
     small.particles = small.seeds = 32 * c.groups;
     const Pilot trial = run_pilot(context, base, small);
@@ -72,7 +72,7 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   Pilot pilot = run_pilot(context, base, p);
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, job, c.gradients - spent);
-  while (c.method == "smc") {
+  while (c.is(EvidenceKind::particles)) {
     const double budget = next_round(pilot.gradients, c.gradients - spent, f.log_z, run.se);
     if (budget == 0) break;
     p.particles = particles(budget);
@@ -82,14 +82,14 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
     f = run_method(context, base, pilot, job, c.gradients - spent);
   }
   f.preparation = spent;
-  if (c.method == "smc") {  // the last pilot is the run itself
+  if (c.is(EvidenceKind::particles)) {  // the last pilot is the run itself
     f.gradients = pilot.gradients;
     f.preparation -= pilot.gradients;
     f.iterations = double(pilot.ladder.size());
     f.seconds = seconds_since(clock);
   }
   const LogZ by_pilot = (pilot.log_z_of_groups() + base.taken_out()).value();
-  if (c.method != "smc" && contradicts(f.log_z, by_pilot)) {
+  if (!c.is(EvidenceKind::particles) && contradicts(f.log_z, by_pilot)) {
     f.failed.push_back("pilot");
     f.warnings.push_back(fmt::format(
         "log Z is {:.3g} by the pilot's particles: run longer, or from another base", by_pilot.estimate));
@@ -157,7 +157,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
                     "files). Start it without mpirun or srun, or with one process");
   const int d = target->dim();
   const EvidenceConfig c = evidence_config(run, d, target->tails());
-  const bool on_path = c.method != "pe", covariance = d <= 64;
+  const bool on_path = !c.is(EvidenceKind::pseudo_extended), covariance = d <= 64;
   if (!c.runs_on() && run.checkpoint > 0)
     throw UserError(fmt::format(
         "--checkpoint goes with methods whose chains run on and on ({} is one pass). Leave it out, or "
@@ -193,7 +193,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   }
   MemoryPlan memory = planned_memory(context, model, size);
   memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
-  if (c.method == "pt" || c.method == "ti") memory.host += 3 * 8 * kMostLadderSamples;
+  if (c.is(EvidenceKind::ladder)) memory.host += 3 * 8 * kMostLadderSamples;
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, c.effective);
   if (files.finished) return *files.finished;
@@ -211,7 +211,7 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     f.failed.push_back("length");
   if (!(f.acceptance >= 0.2)) f.failed.push_back("acceptance");
   // Those of sequential Monte Carlo are of moves whose step sizes still adapt.
-  if (c.method != "smc" && !(f.divergences < 0.01 * std::max(1.0, f.transitions())))
+  if (!c.is(EvidenceKind::particles) && !(f.divergences < 0.01 * std::max(1.0, f.transitions())))
     f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate) || !std::isfinite(f.log_z.se)) f.failed.push_back("log_z");
   std::sort(f.failed.begin(), f.failed.end());

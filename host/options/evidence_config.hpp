@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/estimators/schedules.hpp"
-#include "host/options/sampler_config.hpp"
+#include "host/options/evidence_method.hpp"
 
 namespace lockstep {
-
-/// The methods of `lockstep evidence`.
-const std::vector<SamplerInfo>& method_registry();
 
 /// Settings of a method of evidence, checked, with the defaults of `lockstep samplers NAME`.
 struct EvidenceConfig {
   std::string method;
+  const EvidenceMethod* of = nullptr;  // the method's row
+  bool is(EvidenceKind kind) const { return of->kind == kind; }
   int groups = 8;
   // The base.
   // auto (mean-field where the target has one, else scout), gaussian, mean-field, scout, warmup, advi,
@@ -27,7 +26,7 @@ struct EvidenceConfig {
   std::vector<double> given_ladder;  // of schedule "given"
   std::vector<double> weights;       // log weights of its levels; empty: from the pilot
   /// Whether simulated tempering is to leave the pilot's ladder.
-  bool own_ladder() const { return method == "st" && schedule != "pilot"; }
+  bool own_ladder() const { return is(EvidenceKind::chains) && of->scheduled && schedule != "pilot"; }
   /// The ladder of annealing or of simulated tempering, or where that of parallel tempering begins.
   std::vector<double> ladder(const CommunicationBarrier& barrier) const;
   // How much, over everything.
@@ -38,17 +37,11 @@ struct EvidenceConfig {
   bool start_at_base = false;                       // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;                    // of method pe
   Settings effective;
-  /// Whether the method's chains run on and on: its state can be saved, and gone on from.
-  bool runs_on() const { return method != "ais" && method != "bdmc" && method != "smc"; }
+  bool runs_on() const { return of->runs_on(); }
 };
 
 /// UserError where one of these options (keys of RunOptions) is other than its default: `what` does not use it.
 void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, const std::string& what);
-/// Whether --chains, --iterations or --warmup ("chains", ..) is a method's to take: the chains of `pt` and `ti`
-/// are their levels, those that go once from base to target have as many runs as the budget pays, and `pe`
-/// alone warms up.
-bool method_takes(const std::string& method, const std::string& key);
-
 /// Throws UserError. For method pe, `run` gets the chains and the warm-up that fit the budget.
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails);
 

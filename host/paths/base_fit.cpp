@@ -157,7 +157,7 @@ std::string base_name(const TargetInstance& target, const EvidenceConfig& c) {
 
 void check_base(const TargetInstance& target, const EvidenceConfig& c, const RunOptions& run) {
   const std::string base = base_name(target, c);
-  if (c.method == "bdmc" && !target.can_draw())
+  if (c.of->both_ways && !target.can_draw())
     throw UserError(fmt::format(
         "method bdmc needs exact draws of the target ({} has none). Use --method auto or ais", run.target));
   if (base == "mean-field" && !target.has_base_guess())

@@ -148,16 +148,12 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   const EvidenceConfig& c = job.config;
   // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
   // budget.
-  const double check = c.method == "auto" && context.target->can_draw() && c.gradients >= 1e5
+  const double check = c.of->checks_both_ways && context.target->can_draw() && c.gradients >= 1e5
                            ? 0.05 * std::min(gradients, 1e7)
                            : 0;
   TemperedOptions o{path_run(job, base.dim(), gradients - check)};
-  o.tempering = c.method == "ct-gibbs"                             ? Tempering::gibbs
-                : c.method == "ct-joint" || c.method == "extended" ? Tempering::joint
-                                                                   : Tempering::levels;
-  o.control = c.method == "ct-joint"   ? Control::logistic
-              : c.method == "extended" ? Control::plateaus
-                                       : Control::none;
+  o.tempering = c.of->tempering;
+  o.control = c.of->control;
   o.chains = c.chains;
   o.start_at_base = c.start_at_base;
   o.log_weight = c.weights;
@@ -168,9 +164,8 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   const TemperedResult r = run_tempered(context, base, on, o);
   Found f;
   f.chains = c.chains;
-  // Bounded terms where levels have learned weights or are counted; where beta is flat a priori it takes long
-  // to settle, and the stepping stones do not mind.
-  f.log_z = c.method == "ct-gibbs" || c.method == "ct-joint" ? r.stepping : r.ends;
+  // Bounded terms where levels have learned weights or are counted.
+  f.log_z = c.of->by_stones ? r.stepping : r.ends;
   report_chains(f, r, 1);
   f.diagnostics["integrated"] = as_json(r.ends);
   f.diagnostics["stepping_stones"] = as_json(r.stepping);
@@ -209,7 +204,7 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   const auto with_discretisation = [&](double se) { return std::hypot(se, integration.discretisation); };
   const LogZ integrated = {of_groups.estimate, with_discretisation(of_groups.se),
                            with_discretisation(of_groups.unscaled_se), of_groups.df};
-  const bool integrates = c.method == "ti";
+  const bool integrates = c.of->integrates;
   Found f;
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
@@ -274,7 +269,7 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob
 Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                   const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
-  const bool both = c.method == "bdmc";
+  const bool both = c.of->both_ways;
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
                                  both ? 0.5 * gradients : gradients);
   o.covariance = job.covariance;
@@ -329,10 +324,10 @@ Found run_method(const RunContext& context, const GaussianBase& base, const Pilo
                  const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;
-  Found f = c.method == "smc"                         ? sequential(pilot, base, job, *context.target)
-            : c.method == "ais" || c.method == "bdmc" ? annealed(context, base, pilot, job, gradients)
-            : c.method == "pt" || c.method == "ti"    ? laddered(context, base, pilot, job, gradients)
-                                                      : tempered(context, base, pilot, job, gradients);
+  Found f = c.is(EvidenceKind::particles)   ? sequential(pilot, base, job, *context.target)
+            : c.is(EvidenceKind::annealing) ? annealed(context, base, pilot, job, gradients)
+            : c.is(EvidenceKind::ladder)    ? laddered(context, base, pilot, job, gradients)
+                                            : tempered(context, base, pilot, job, gradients);
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.num_leapfrog = c.num_leapfrog;
   f.step_size = pilot.step_size.back();
