@@ -110,6 +110,11 @@ void list_devices(bool measure) {
 #endif
 }
 
+void print_method(const nlohmann::ordered_json& s) {
+  fmt::print("method {}, base {}\n", s["sampler"]["name"].get<std::string>(),
+             s["diagnostics"]["base"].get<std::string>());
+}
+
 /// Of a target with items: means over them, and the items one by one where they are few.
 void print_items(const nlohmann::ordered_json& s) {
   const auto& z = s["log_z"];
@@ -135,8 +140,8 @@ void print_items(const nlohmann::ordered_json& s) {
     if (!std::isnan(number(z, se.c_str()))) fmt::print("  (over images +- {:.2g})", number(z, se.c_str()));
     fmt::print("\n");
   };
-  fmt::print("\nmethod {}, base {}\n", s["sampler"]["name"].get<std::string>(),
-             s["diagnostics"]["base"].get<std::string>());
+  fmt::print("\n");
+  print_method(s);
   mean("mean log_z", "estimate", "se");
   mean("mean lower bound", "lower", "lower_se");
   mean("mean upper bound", "upper", "upper_se");
@@ -175,9 +180,7 @@ void print_summary(const nlohmann::ordered_json& s) {
     print_items(s);
   } else {
     fmt::print("{}", estimates_table(s));
-    if (s["diagnostics"].contains("base"))
-      fmt::print("method {}, base {}\n", s["sampler"]["name"].get<std::string>(),
-                 s["diagnostics"]["base"].get<std::string>());
+    if (s["diagnostics"].contains("base")) print_method(s);
   }
   print_cost(s);
 }

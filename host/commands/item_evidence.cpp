@@ -113,10 +113,8 @@ void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& 
       upper = {-r.log_mean.estimate, r.log_mean.se};
       reverse_ess = r.ess;
       const LogZ bennett = bennett_acceptance_ratio(up, down);
-      if (std::isfinite(bennett.estimate)) {
-        const double se = std::max(bennett.se, bennett_bootstrap_se(up, down, 50));
-        z = {bennett.estimate, se, se, double(c.runs - 1)};
-      }
+      if (std::isfinite(bennett.estimate))
+        z = with_larger_error(bennett, bennett_bootstrap_se(up, down, 50), c.runs);
     }
     table.log_z.push_back(z.estimate);
     table.se.push_back(z.se);

@@ -72,10 +72,7 @@ Json items_json(const ItemConfig& c, const ItemTable& t) {
     put(z, "estimate", t.log_z[i]);
     put(z, "se", t.se[i]);
     if (c.method != "bound" && std::isfinite(t.df[i])) {  // a bound is below log Z by more than it scatters
-      const LogZ of_runs{t.log_z[i], t.se[i], t.unscaled_se[i], t.df[i]};
-      z["interval95"] = of_runs.interval(0.95);
-      z["interval997"] = of_runs.interval(0.997);
-      z["df"] = t.df[i];
+      add_intervals(z, {t.log_z[i], t.se[i], t.unscaled_se[i], t.df[i]});
     }
     put(z, "lower", t.lower[i]);
     put(z, "lower_se", t.lower_se[i]);
@@ -188,10 +185,7 @@ Json report_items(const RunOptions& run, const RunFiles& files, const RunContext
   put(log_z, "upper_mc_se", of_runs(t.upper_se));
   if (t.done() > 1) {
     log_z["interval"] = interval_over_items(t.log_z);
-    const LogZ mean{z.estimate, z.se, z.se, double(t.done() - 1)};  // of independent images
-    log_z["interval95"] = mean.interval(0.95);
-    log_z["interval997"] = mean.interval(0.997);
-    log_z["df"] = mean.df;
+    add_intervals(log_z, {z.estimate, z.se, z.se, double(t.done() - 1)});  // of independent images
   }
   put(log_z, "lower", lower.estimate);
   put(log_z, "lower_se", lower.se);

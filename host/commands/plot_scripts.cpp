@@ -38,7 +38,8 @@ bool can_plot(const std::string& script, bool quiet) {
   const fs::path folder = plot_folder(script);
   if (fs::exists(folder / script)) return true;
   if (!quiet)
-    say(fmt::format("no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to plot)", folder.string(), script));
+    say(fmt::format("no picture: {} has no {} (set LOCKSTEP_PLOT_DIR to the folder plot/ of the sources)",
+                    folder.string(), script));
   return false;
 }
 

@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-/// Whether a script of plot is there; says on standard error, unless quiet, where it is looked for when
+/// Whether a script of plot/ is there; says on standard error, unless quiet, where it is looked for when
 /// it is not.
 bool can_plot(const std::string& script, bool quiet);
 

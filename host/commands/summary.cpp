@@ -56,10 +56,14 @@ Json truth_json(const TargetInstance& target) {
 
 Json log_z_json(const LogZ& z) {
   Json j = {{"estimate", z.estimate}, {"se", z.se}};
-  j["interval95"] = z.interval(0.95);
-  j["interval997"] = z.interval(0.997);
-  j["df"] = z.df > 0 ? z.df : NAN;
+  add_intervals(j, z);
   return j;
+}
+
+void add_intervals(Json& to, const LogZ& z) {
+  to["interval95"] = z.interval(0.95);
+  to["interval997"] = z.interval(0.997);
+  to["df"] = z.df > 0 ? z.df : NAN;
 }
 
 Json estimates_json(const WeightedMoments& m, const TargetInstance& target,

@@ -23,6 +23,8 @@ nlohmann::ordered_json estimates_json(const WeightedMoments& moments, const Targ
                                       std::vector<std::string>& warnings);
 /// Estimate, standard error and intervals.
 nlohmann::ordered_json log_z_json(const LogZ& log_z);
+/// interval95, interval997 and df alone.
+void add_intervals(nlohmann::ordered_json& to, const LogZ& z);
 /// [d][d] numbers as an array of rows.
 nlohmann::ordered_json matrix_json(const std::vector<double>& values, int d);
 /// Without what is not finite; a warning says so of means, and of log Z and its error.

@@ -90,6 +90,11 @@ double bennett_bootstrap_se(const std::vector<double>& forward, const std::vecto
   return std::sqrt(squares / (resamples - 1));
 }
 
+LogZ with_larger_error(const LogZ& bennett, double bootstrap_se, double runs) {
+  const double se = std::max(bennett.se, bootstrap_se);
+  return {bennett.estimate, se, se, runs - 1};
+}
+
 Bidirectional bidirectional(const std::vector<double>& forward, const std::vector<double>& reverse) {
   const WeightSummary f = summarise_weights(forward), r = summarise_weights(reverse);
   const auto negative = [](LogZ v) { return LogZ{-v.estimate, v.se}; };

@@ -30,6 +30,8 @@ LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vec
 /// Its standard error by resampling the runs of either side; the same on every machine.
 double bennett_bootstrap_se(const std::vector<double>& forward, const std::vector<double>& reverse,
                             int resamples = 200);
+/// Bennett's estimate with the larger of its two errors; intervals as of `runs` independent blocks.
+LogZ with_larger_error(const LogZ& bennett, double bootstrap_se, double runs);
 
 /// Bidirectional Monte Carlo: the truth lies between lower and upper within their errors. Source: Grosse,
 /// Ghahramani & Adams (2015).

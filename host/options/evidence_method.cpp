@@ -52,6 +52,12 @@ int for_round_trips(double barrier) { return std::clamp(int(std::lround(2 * barr
 int for_trapezoids(double barrier) { return std::clamp(int(std::lround(12 * barrier)), 32, 512); }
 int for_single_steps(double barrier) { return std::clamp(int(std::lround(7 * barrier)), 7, 400); }
 
+const EvidenceMethod* named(const std::string& name) {
+  for (const EvidenceMethod& m : method_registry())
+    if (m.info.name == name) return &m;
+  return nullptr;
+}
+
 }  // namespace
 
 const std::vector<EvidenceMethod>& method_registry() {
@@ -170,23 +176,19 @@ const std::vector<EvidenceMethod>& method_registry() {
 }
 
 const EvidenceMethod& find_method(const std::string& name) {
+  if (const EvidenceMethod* m = named(name)) return *m;
   std::vector<std::string> names;
-  for (const EvidenceMethod& m : method_registry()) {
-    if (m.info.name == name) return m;
-    names.push_back(m.info.name);
-  }
+  for (const EvidenceMethod& m : method_registry()) names.push_back(m.info.name);
   throw UserError("there is no method " + name + " (evidence needs one it knows). " +
                   near_or_known(name, names, "methods") + " See: lockstep samplers");
 }
 
 bool method_takes(const std::string& method, const std::string& key) {
-  const auto& all = method_registry();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.info.name == method; });
-  const EvidenceKind kind = found == all.end() ? EvidenceKind::chains : found->kind;
-  const bool chain = kind != EvidenceKind::items && (found == all.end() || found->runs_on());
-  if (key == "chains") return chain && kind != EvidenceKind::ladder;
-  if (key == "warmup") return kind == EvidenceKind::pseudo_extended;
+  const EvidenceMethod* m = named(method);
+  if (m == nullptr) return key != "warmup";  // the name itself is refused elsewhere
+  const bool chain = m->kind != EvidenceKind::items && m->runs_on();
+  if (key == "chains") return chain && m->kind != EvidenceKind::ladder;
+  if (key == "warmup") return m->kind == EvidenceKind::pseudo_extended;
   return key != "iterations" || chain;
 }
 

@@ -27,8 +27,8 @@ struct EvidenceMethod {
   Tempering tempering = Tempering::levels;
   Control control = Control::none;
   bool by_stones = false;
-  bool checks_both_ways =
-      false;                // annealing both ways looks at it from outside, where exact draws are at hand
+  // Annealing both ways looks at it from outside, where exact draws are at hand.
+  bool checks_both_ways = false;
   bool both_ways = false;   // annealing is; needs exact draws
   bool scheduled = false;   // takes sampler.schedule
   bool integrates = false;  // over the levels of a ladder

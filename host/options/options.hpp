@@ -73,7 +73,7 @@ struct Study {
   std::vector<std::string> quantities;             // shown in table.md; empty: all
   std::vector<std::string> pooled;                 // of its first table, over all data sets; empty: none
   std::filesystem::path source;                    // the TOML file
-  nlohmann::json plot = nlohmann::json::object();  // [plot] table, handed to plot untouched
+  nlohmann::json plot = nlohmann::json::object();  // [plot] table, handed to plot/ untouched
 };
 
 }  // namespace lockstep

@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kRounding = 1e-6;  // of single precision, where nothing else errs
 constexpr double kLadderTrips = 5;  // round trips a chain of parallel tempering, whose copies are few
-constexpr double kApart =
-    5;  // joint standard errors between annealing forward and back, whose tails are heavy
+// Joint standard errors between annealing forward and back, whose tails are heavy.
+constexpr double kApart = 5;
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
 
@@ -110,8 +110,7 @@ LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, 
   f.seconds += back.seconds;
   f.lower = shifted(base, b.lower);
   f.upper = shifted(base, b.upper);
-  const double se = std::max(b.bennett.se, b.bennett_bootstrap_se);
-  const LogZ bennett = shifted(base, {b.bennett.estimate, se, se, double(o.runs - 1)});
+  const LogZ bennett = shifted(base, with_larger_error(b.bennett, b.bennett_bootstrap_se, o.runs));
   f.diagnostics["bennett"] = as_json(bennett);
   f.diagnostics["forward"] = as_json(shifted(base, b.forward));
   f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
@@ -348,7 +347,7 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   if (run.draws != kAllDraws) o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
-  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
+  if (!e.nested) judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
   Found f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;

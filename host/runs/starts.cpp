@@ -55,8 +55,8 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
   std::vector<double> x(std::size_t(engine.rows()) * chains);
   std::vector<int> dealt;
   if (!known.empty()) {
-    constexpr std::size_t most =
-        256;  // climbs of some 500 gradients; points beyond start one superchain each
+    // Climbs of some 500 gradients; points beyond start one superchain each.
+    constexpr std::size_t most = 256;
     const std::vector<Eigen::VectorXd> climbed(known.begin(), known.begin() + std::min(known.size(), most));
     dealt = deal_points(known_modes(*context.target, climbed), int(known.size()), superchain.back() + 1);
   }

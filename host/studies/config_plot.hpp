@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-/// Refuses, with file and line, whatever plot could not use in a study's [plot] table: pictures come
+/// Refuses, with file and line, whatever plot/ could not use in a study's [plot] table: pictures come
 /// last, and a mistake there must not cost the run. `labels`: those of the study's settings. (Names of
 /// quantities are the targets' and are checked with them.)
 void check_plot(const Settings& plot, const TomlFile& file, const std::vector<std::string>& labels);

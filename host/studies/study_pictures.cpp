@@ -151,7 +151,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
 }
 
 /// Draws of every setting shown, and the density of each target among them: in a file named after the first
-/// setting that has it, where plot looks for it. Densities of more than two axes leave exact draws
+/// setting that has it, where plot/ looks for it. Densities of more than two axes leave exact draws
 /// there.
 void write_draws_and_contours(const Study& study, const std::vector<StudyTarget>& targets,
                               const StudyArgs& command) {

@@ -17,7 +17,7 @@ struct StudyTarget {
 };
 
 /// What the study's [plot] table asks for: density grids of one- and two-dimensional targets, the first draws
-/// of replicate 0 of each setting shown, and the pictures themselves, drawn by plot (Python). Returns
+/// of replicate 0 of each setting shown, and the pictures themselves, drawn by plot/ (Python). Returns
 /// the pictures made; where Python or matplotlib is missing it says so and returns none.
 std::vector<std::filesystem::path> draw_study(const Study& study, const std::vector<StudyTarget>& targets,
                                               const StudyArgs& command);
