@@ -62,8 +62,8 @@ class Engine {
   virtual std::vector<double> gradient() = 0;
   virtual std::vector<double> cache() = 0;
   /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
-  /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, which chain
-  /// holds which level. An interrupted run goes on from it bit for bit, without initialize.
+  /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, statistics
+  /// since the last reset, which chain holds which level (not the moments). An interrupted run goes on from it bit for bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.

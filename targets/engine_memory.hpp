@@ -218,6 +218,7 @@ class EngineMemory : public Engine {
       f(parameters_, shape_.layout.rows(), row, 1);
     f(mode_, 1, 0, 1);
     f(trip_, 1, 0, 1);
+    f(stats_, kStatRows, 0, kStatRows);
   }
 
   template <class T>

@@ -78,8 +78,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--thin", "N", number, output, "Store every N-th draw.", true},
       {"--no-pictures", "", toggle, output, "Leave out report.html and its pictures."},
       {"--checkpoint", "SECONDS", number, output,
-       evidence ? "Save the state every so often (default: only when interrupted; not ais, bdmc, smc)."
-                : "Save the state every so often (default: only when interrupted)."},
+       "Save the state every so often (default: only when interrupted)."},
       {"--resume", "", toggle, output,
        "Go on with the run in --out: from its checkpoint, or from its start; a finished one is shown."},
       force,

@@ -31,12 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Base, pilot and method, with all that they spent and what the report says of them.
-Found run_on_path(const RunContext& context, const EvidenceJob& job) {
-  const EvidenceConfig& c = job.config;
-  const RunOptions& run = job.run;
-  GaussianBase base = fit_base(context, c, run);
-  const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
+PilotOptions pilot_options(const EvidenceConfig& c) {
   PilotOptions p;
   p.groups = c.groups;
   p.particles = c.particles;
@@ -44,40 +39,62 @@ Found run_on_path(const RunContext& context, const EvidenceJob& job) {
   p.num_leapfrog = c.pilot_leapfrog;
   p.target_acceptance = c.target_acceptance;
   p.rate = c.rate;
+  return p;
+}
+
+/// The base with its metric, refitted where that is worth it.
+GaussianBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+  Stages& stages = *context.stages;
+  GaussianBase base = stages.once<GaussianBase>("fit", [&] { return fit_base(context, c, run); });
   // A small pilot first: it says how the scales within a mode differ from those of the base.
-  PilotOptions small = p;
+  PilotOptions small = pilot_options(c);
   small.particles = small.seeds = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
-  const Pilot first = run_pilot(with_own_numbers(context, "metric"), base, small);
+  const Pilot& first = stages.once<Pilot>(
+      "metric", [&] { return run_pilot(with_own_numbers(context, "metric"), base, small); });
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
   const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
-    const RunContext own = with_own_numbers(context, fmt::format("bootstrap {}", round));
-    base = refit_base(base, run_pilot(own, base, p), c.base_inflation);
+    const std::string name = fmt::format("bootstrap {}", round);
+    const Pilot& pilot = stages.once<Pilot>(
+        name, [&] { return run_pilot(with_own_numbers(context, name), base, pilot_options(c)); });
+    base = refit_base(base, pilot, c.base_inflation);
   }
+  return base;
+}
+
+/// Base, pilot and method, with all that they spent and what the report says of them.
+Found run_on_path(const RunContext& context, const EvidenceJob& job) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  Stages& stages = *context.stages;
+  const GaussianBase& base = stages.once<GaussianBase>("base", [&] { return path_base(context, c, run); });
+  const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
+  PilotOptions p = pilot_options(c);
   double spent = base.gradients, each = 1;
   const auto particles = [&](double gradients) {
     return c.groups * int(std::clamp(gradients / (each * c.groups), 4.0, 1e6));
   };
   if (c.is(EvidenceKind::particles)) {
     // The whole budget is the pilot's: a small one first says how many levels there are.
+    PilotOptions small = p;
     small.particles = small.seeds = 32 * c.groups;
-    const Pilot trial = run_pilot(context, base, small);
+    const Pilot& trial = stages.once<Pilot>("trial", [&] { return run_pilot(context, base, small); });
     spent += trial.gradients;
     each = trial.gradients / small.particles;  // trajectories are as long for any number of them
     p.particles = particles(first_round(c.gradients - spent, run.se));
   }
   auto clock = Clock::now();
-  Pilot pilot = run_pilot(context, base, p);
+  Pilot pilot = stages.once<Pilot>("pilot", [&] { return run_pilot(context, base, p); });
   spent += pilot.gradients;
   Found f = run_method(context, base, pilot, job, c.gradients - spent);
-  while (c.is(EvidenceKind::particles)) {
+  for (int round = 1; c.is(EvidenceKind::particles); ++round) {
     const double budget = next_round(pilot.gradients, c.gradients - spent, f.log_z, run.se);
     if (budget == 0) break;
     p.particles = particles(budget);
     clock = Clock::now();
-    pilot = run_pilot(context, base, p);
+    pilot = stages.once<Pilot>(fmt::format("pilot {}", round), [&] { return run_pilot(context, base, p); });
     spent += pilot.gradients;
     f = run_method(context, base, pilot, job, c.gradients - spent);
   }
@@ -158,11 +175,6 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   const int d = target->dim();
   const EvidenceConfig c = evidence_config(run, d, target->tails());
   const bool on_path = !c.is(EvidenceKind::pseudo_extended), covariance = d <= 64;
-  if (!c.runs_on() && run.checkpoint > 0)
-    throw UserError(fmt::format(
-        "--checkpoint goes with methods whose chains run on and on ({} is one pass). Leave it out, or "
-        "use --method auto",
-        c.method));
   if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
   read_starts(run.init, d);
@@ -189,10 +201,10 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
     const DrawPlan plan = plan_draws(run.draws, run.chains, std::int64_t(std::min(each, 1e18)), run.thin);
     size.stored_draws = double(plan.window) * double(plan.chains.size());
     size.weighted_draws = run.weighted_draws;
-    if (run.draws != kAllDraws) size.overview = double(overview_iterations(*target, run.chains));
+    size.overview = double(overview_iterations(*target, run.chains));
   }
   MemoryPlan memory = planned_memory(context, model, size);
-  memory.host += 4.0 * d * c.seeds * 2 * 25;  // seeds at every level
+  memory.host += 4.0 * d * c.seeds * (size.saved ? 4 : 2) * 25;  // seeds at every level
   if (c.is(EvidenceKind::ladder)) memory.host += 3 * 8 * kMostLadderSamples;
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, c.effective);
@@ -200,7 +212,8 @@ Json evidence(const RunOptions& asked, bool& was_interrupted, const std::string&
   say_device(run, context);
   check_memory(memory, run.quiet);
 
-  const EvidenceJob job{c, run, covariance, files.checkpoint};
+  context.stages = std::make_shared<Stages>(files.checkpoint);
+  const EvidenceJob job{c, run, covariance};
   Found f = on_path ? run_on_path(context, job) : run_pseudo_extended(context, job);
   was_interrupted = f.interrupted;
   const double gradients = f.gradients + f.preparation;

@@ -128,7 +128,7 @@ Json sample(const RunOptions& asked, bool& was_interrupted) {
   context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
   ChainRunOptions options = chain_run_options(run, {0});
   options.covariance = d <= 64;
-  if (run.draws != kAllDraws) options.overview = overview_iterations(*target, run.chains);
+  options.overview = overview_iterations(*target, run.chains);
   if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures
   RunSize size = run_size(run, config, d, 1, false);
   size.covariance = options.covariance;
@@ -139,7 +139,7 @@ Json sample(const RunOptions& asked, bool& was_interrupted) {
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, config.effective);
   if (files.finished) return *files.finished;
-  options.checkpoint = files.checkpoint;
+  context.stages = std::make_shared<Stages>(files.checkpoint);
   say_device(run, context);
   check_memory(memory, run.quiet);
 

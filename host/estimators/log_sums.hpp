@@ -17,6 +17,14 @@ struct LogZ {
   /// Student's distribution with `df` degrees of freedom.
   std::array<double, 2> interval(double level) const;
   LogZ shifted(double by) const { return {estimate + by, se, unscaled_se, df}; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("estimate", estimate);
+    archive("se", se);
+    archive("unscaled_se", unscaled_se);
+    archive("df", df);
+  }
 };
 
 /// The t above which Student's distribution with `df` degrees of freedom (a whole number; NaN, or above 1e4:

@@ -54,6 +54,7 @@ class SteppingStones {
 class EndpointEvidence {
  public:
   explicit EndpointEvidence(int blocks) : top_(blocks, 0.0), bottom_(blocks, 0.0) {}
+  int blocks() const { return int(top_.size()); }
   /// p(beta = 1 | x) and p(beta = 0 | x), up to a common factor: of one draw, or summed over many.
   void add(int block, double top, double bottom) {
     top_[block] += top;

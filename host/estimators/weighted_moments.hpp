@@ -17,6 +17,20 @@ struct WeightedMoments {
   std::vector<double> mean_unscaled_se, mean_df;  // [d]
   double weight_ess = 0;  // (sum w)^2 / sum w^2 over all draws: an upper bound, for draws are correlated
   double variance(int i) const { return second[i] - mean[i] * mean[i]; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("mean", mean);
+    archive("mean_se", mean_se);
+    archive("second", second);
+    archive("second_se", second_se);
+    archive("covariance", covariance);
+    archive("quantity", quantity);
+    archive("quantity_se", quantity_se);
+    archive("mean_unscaled_se", mean_unscaled_se);
+    archive("mean_df", mean_df);
+    archive("weight_ess", weight_ess);
+  }
 };
 
 /// Moments from sums in independent groups: rows as MomentLayout has them, [group][row]. Standard errors by

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/paths/annealing.hpp"
-#include "host/util/clock.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "host/util/clock.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -49,33 +49,35 @@ std::vector<double> exact_draws(const RunContext& context, int chains) {
 
 }  // namespace
 
-AnnealedChains anneal_chains(Engine& engine, const StreamKey& key, std::vector<double> ladder,
-                             std::vector<double> step_size, bool reverse, int num_leapfrog,
-                             const std::vector<double>& start, int chunk,
-                             const std::function<void(double)>& show) {
-  if (reverse) {
+AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealing how,
+                             const std::vector<double>& start) {
+  std::vector<double>&ladder = how.ladder, &step_size = how.step_size;
+  if (how.reverse) {
     std::reverse(ladder.begin(), ladder.end());
     std::reverse(step_size.begin(), step_size.end());
   }
   ladder = engine.set_ladder(ladder, std::vector<double>(ladder.size(), 0.0), step_size);
-  set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
-  set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
-  engine.set_position(start);
-  engine.initialize();
   // Transitions at the inner levels; the last step of beta is the host's.
   const int n = engine.chains(), inner = int(ladder.size()) - 2;
-  LaunchSpec launch;
-  launch.key = key;
-  launch.num_leapfrog = num_leapfrog;
-  launch.jitter = num_leapfrog > 1;
-  launch.tempering = Tempering::anneal;
-  for (int t = 0; t < inner; t += chunk) {
-    launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(std::min(t + chunk, inner));
-    launch.first_level = t + 1;
-    engine.advance(launch);
-    show(double(launch.end) / inner);
-  }
+  RunLoop loop{.context = context, .engine = engine, .name = "annealing", .end = inner};
+  loop.stage = how.stage;
+  loop.launch.key = context.key;
+  loop.launch.num_leapfrog = how.num_leapfrog;
+  loop.launch.jitter = how.num_leapfrog > 1;
+  loop.launch.tempering = Tempering::anneal;
+  loop.run(
+      [&](bool taken_up) {
+        if (taken_up) return;
+        set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
+        set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
+        engine.set_position(start);
+        engine.initialize();
+      },
+      [&](LaunchSpec& launch) {
+        launch.end = std::uint32_t(std::min<std::int64_t>(loop.t + how.chunk, inner));
+        launch.first_level = int(loop.t) + 1;
+      },
+      [] { return Pace::whole; });
   AnnealedChains out{std::vector<double>(n), engine.take_stats()};
   const auto cache = engine.cache(), beta = engine.beta();
   for (int c = 0; c < n; ++c) {
@@ -92,10 +94,11 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
   // Units 0 and 1: forward and reverse runs draw from streams of their own.
   auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
   const Tally tally(context, [&] { return counts_of(*engine); });
-  AnnealedChains chains = anneal_chains(
-      *engine, context.key, options.ladder, options.step_size, options.reverse, options.num_leapfrog,
-      options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n), 64,
-      [&](double share) { context.progress(options.reverse ? "annealing back" : "annealing", share); });
+  AnnealedChains chains =
+      anneal_chains(context, *engine,
+                    {options.ladder, options.step_size, options.num_leapfrog, options.reverse,
+                     options.reverse ? "annealing back" : "annealing"},
+                    options.reverse ? exact_draws(context, n) : base.draws(context.key, 0, n, n));
   AnnealingResult out;
   out.gradients = n;
   out.log_weight = std::move(chains.log_weight);

@@ -16,6 +16,17 @@ struct AnnealingResult {
   WeightedMoments moments;         // of the last states, by weight (forward)
   std::vector<double> position;    // the last states, [row][run]
   double acceptance = 0, divergences = 0, gradients = 0, seconds = 0;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("log_weight", log_weight);
+    archive("moments", moments);
+    archive("position", position);
+    archive("acceptance", acceptance);
+    archive("divergences", divergences);
+    archive("gradients", gradients);
+    archive("seconds", seconds);
+  }
 };
 
 /// Chains that were annealed along a ladder: the log weight of each (-infinity: it went wrong), and the
@@ -24,13 +35,19 @@ struct AnnealedChains {
   std::vector<double> log_weight, stats;
 };
 
-/// Takes an engine's chains from `start` at the first level to the last, with a transition at every level in
-/// between; reverse: ladder and step sizes backwards. Launches are of `chunk` iterations; `show` gets the
-/// share done after each.
-AnnealedChains anneal_chains(Engine& engine, const StreamKey& key, std::vector<double> ladder,
-                             std::vector<double> step_size, bool reverse, int num_leapfrog,
-                             const std::vector<double>& start, int chunk,
-                             const std::function<void(double)>& show);
+/// How: a transition at every level of the ladder but the first and the last; reverse: ladder and step sizes
+/// backwards.
+struct Annealing {
+  std::vector<double> ladder, step_size;
+  int num_leapfrog = 1;
+  bool reverse = false;
+  std::string stage;  // for progress
+  int chunk = 64;     // iterations of a launch
+};
+
+/// Takes an engine's chains from `start` at the first level to the last.
+AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealing how,
+                             const std::vector<double>& start);
 
 /// Annealed importance sampling (Neal 2001), all runs in lock step: from independent draws of the base to the
 /// target, or, reverse, from exact draws of the target to the base. Nothing adapts while it runs.

@@ -12,6 +12,7 @@
 #include "host/runs/chain_run.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
+#include "host/util/interrupt.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -100,6 +101,7 @@ GaussianBase warmed_up(const RunContext& context, const EvidenceConfig& c, const
   options.init_scale = run.init_scale;
   options.covariance = d <= kMostFullDim;
   const ChainRunResult r = run_chains(context, config, options);
+  if (r.interrupted) throw Interrupted();  // half a run is no base
   const Estimates e = estimate(r.units[0]);
   Vector variance(d);
   for (int i = 0; i < d; ++i) variance[i] = e.variance(i);

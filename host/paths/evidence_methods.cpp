@@ -56,8 +56,7 @@ PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
                    run.init != RunOptions().init,  // the gate `starts` looks at them
           .draw_limit = run.draws == kAllDraws || run.weighted_draws
                             ? 0
-                            : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1))),
-          .checkpoint = job.checkpoint};
+                            : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1)))};
 }
 
 /// What chains that must travel between beta = 0 and 1 report alike; `least_trips`: round trips of each, below
@@ -98,11 +97,17 @@ AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int g
 
 LogZ shifted(const GaussianBase& base, const LogZ& z) { return z.shifted(base.taken_out()); }
 
+/// As a stage of its own.
+AnnealingResult anneal_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+                             const AnnealingOptions& o) {
+  return context.stages->once<AnnealingResult>(name, [&] { return anneal(context, base, o); });
+}
+
 /// The reverse runs that belong to `forward`, the bounds from both, and Bennett's ratio between them.
-LogZ add_reverse(Found& f, const RunContext& context, const GaussianBase& base, AnnealingOptions o,
-                 const AnnealingResult& forward) {
+LogZ add_reverse(Found& f, const RunContext& context, const std::string& stage, const GaussianBase& base,
+                 AnnealingOptions o, const AnnealingResult& forward) {
   o.reverse = true;
-  const AnnealingResult back = anneal(context, base, o);
+  const AnnealingResult back = anneal_stage(context, stage, base, o);
   const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
   f.gradients += back.gradients;
   f.divergences += back.divergences;
@@ -133,10 +138,10 @@ void check_both_ways(Found& f, const RunContext& context, const GaussianBase& ba
                      int groups, double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
   const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
-  const AnnealingResult forward = anneal(own, base, o);
+  const AnnealingResult forward = anneal_stage(own, "check forward", base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;
-  const LogZ bennett = add_reverse(f, own, base, o, forward);
+  const LogZ bennett = add_reverse(f, own, "check back", base, o, forward);
   const double distance = std::abs(bennett.estimate - f.log_z.estimate);
   if (!(distance <= 3 * std::hypot(bennett.se, f.log_z.se) + kRounding))
     f.failed.push_back("estimators_disagree");
@@ -160,7 +165,8 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   const std::optional<Pilot> own =
       c.own_ladder() ? std::optional(pilot.on_ladder(c.ladder(barrier))) : std::nullopt;
   const Pilot& on = own ? *own : pilot;
-  const TemperedResult r = run_tempered(context, base, on, o);
+  const TemperedResult r =
+      context.stages->once<TemperedResult>("chains", [&] { return run_tempered(context, base, on, o); });
   Found f;
   f.chains = c.chains;
   // Bounded terms where levels have learned weights or are counted.
@@ -266,13 +272,13 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob
 }
 
 Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                  const EvidenceJob& job, double gradients) {
+                  const EvidenceJob& job, double gradients, int round) {
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
                                  both ? 0.5 * gradients : gradients);
   o.covariance = job.covariance;
-  const AnnealingResult forward = anneal(context, base, o);
+  const AnnealingResult forward = anneal_stage(context, fmt::format("forward {}", round), base, o);
   Found f;
   f.moments = forward.moments;
   f.acceptance = forward.acceptance;
@@ -290,7 +296,7 @@ Found anneal_once(const RunContext& context, const GaussianBase& base, const Pil
   f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
   if (!both) return f;
-  f.log_z = add_reverse(f, context, base, o, forward);
+  f.log_z = add_reverse(f, context, fmt::format("back {}", round), base, o, forward);
   if (!(f.diagnostics["forward_reverse_z"] <= kApart)) f.failed.push_back("estimators_disagree");
   return f;
 }
@@ -300,8 +306,8 @@ Found annealed(const RunContext& context, const GaussianBase& base, const Pilot&
                const EvidenceJob& job, double gradients) {
   const double se = job.run.se;
   double budget = first_round(gradients, se), spent = 0;
-  for (;;) {
-    Found f = anneal_once(context, base, pilot, job, budget);
+  for (int round = 0;; ++round) {
+    Found f = anneal_once(context, base, pilot, job, budget, round);
     f.gradients += spent;
     spent = f.gradients;
     budget = next_round(budget, gradients - spent, f.log_z, se);
@@ -342,9 +348,8 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   o.se = 0;
   o.log_z_se = run.se;
   o.covariance = job.covariance;
-  o.checkpoint = job.checkpoint;
   if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
-  if (run.draws != kAllDraws) o.overview = overview_iterations(*context.target, run.chains);
+  o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
   if (!e.nested) judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));

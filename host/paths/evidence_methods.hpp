@@ -30,7 +30,6 @@ struct EvidenceJob {
   const EvidenceConfig& config;
   const RunOptions& run;
   bool covariance;
-  CheckpointPlan checkpoint;  // of a run with --out
 };
 
 /// Runs the method on the path from a fitted base, after its pilot. `gradients` is what may still be spent.

@@ -29,6 +29,21 @@ struct GaussianBase {
   std::string how;       // for the report
   std::string warning;   // for the report, where there is one
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("mean", mean);
+    archive("factor", factor);
+    archive("dense", dense);
+    archive("metric", metric);
+    archive("log_zeta", log_zeta);
+    archive("gradients", gradients);
+    archive("starts", starts);
+    archive("rough", rough);
+    archive("partial", partial);
+    archive("how", how);
+    archive("warning", warning);
+  }
+
   int dim() const { return int(mean.size()); }
   /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 64: the
   /// precision of a dense base is read at every gradient.

@@ -103,9 +103,8 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
       x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
   const auto engine = item_engine(context, batch);
   const Tally tally(context, [&] { return counts_of(*engine); });
-  AnnealedChains chains =
-      anneal_chains(*engine, context.key, schedule.ladder, schedule.step_size, reverse, schedule.num_leapfrog,
-                    x, 16, [&](double share) { context.progress("", share); });
+  AnnealedChains chains = anneal_chains(
+      context, *engine, {schedule.ladder, schedule.step_size, schedule.num_leapfrog, reverse, "", 16}, x);
   ItemRuns out;
   out.gradients = n;
   out.log_weight = std::move(chains.log_weight);
@@ -113,74 +112,123 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
   return out;
 }
 
+namespace {
+
+/// What tempered chains leave of each item, and of its halves.
+class ItemRecorder {
+ public:
+  ItemRecorder(const ItemBatch& batch, int chains, int iterations, int middle)
+      : runs_(batch.runs),
+        iterations_(iterations),
+        middle_(middle),
+        acceptance_(batch.items.size(), 0.0),
+        round_trips_(acceptance_),
+        top_(chains, 0.0),
+        bottom_(top_),
+        half_top_(top_),
+        half_bottom_(top_),
+        gradients_(chains) {}
+
+  void record(Launched& launched) {
+    const auto &stats = launched.stats(), &moments = launched.moments();
+    const std::size_t n = launched.chains();
+    for (std::size_t c = 0; c < n; ++c) {
+      const std::size_t i = c / runs_;
+      acceptance_[i] += stats[stat_acceptance * n + c] / (double(runs_) * iterations_);
+      round_trips_[i] += stats[stat_round_trips * n + c] / runs_;
+      gradients_ += stats[stat_gradients * n + c];
+      divergences_ += stats[stat_divergences * n + c];
+      if (!launched.spec.record) continue;
+      top_[c] += moments[MomentLayout::count * n + c];
+      bottom_[c] += stats[stat_base_weight * n + c];
+    }
+    if (int(launched.spec.end) != middle_) return;
+    half_top_ = top_;
+    half_bottom_ = bottom_;
+  }
+  RunHealth::Counts counts() const { return {gradients_, divergences_}; }
+
+  /// `log_zeta` of each item, or none; `log_prior`: of EndpointEvidence::value.
+  ItemRuns value(const std::vector<double>& log_zeta, double log_prior) const {
+    ItemRuns out;
+    out.acceptance = acceptance_;
+    out.round_trips = round_trips_;
+    out.gradients = gradients_;
+    out.divergences = divergences_;
+    for (std::size_t i = 0; i < acceptance_.size(); ++i) {
+      EndpointEvidence ends(runs_), first(runs_), second(runs_);
+      for (int r = 0; r < runs_; ++r) {
+        const std::size_t c = i * runs_ + r;
+        ends.add(r, top_[c], bottom_[c]);
+        first.add(r, half_top_[c], half_bottom_[c]);
+        second.add(r, top_[c] - half_top_[c], bottom_[c] - half_bottom_[c]);
+      }
+      out.log_z.push_back(ends.value(log_zeta.empty() ? 0 : log_zeta[i], log_prior).value());
+      out.drift.push_back((second.value(0) - first.value(0)).estimate);
+    }
+    return out;
+  }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("acceptance", acceptance_);
+    archive("round_trips", round_trips_);
+    archive("top", top_);
+    archive("bottom", bottom_);
+    archive("half_top", half_top_);
+    archive("half_bottom", half_bottom_);
+    archive("gradients", gradients_);
+    archive("divergences", divergences_);
+  }
+
+ private:
+  int runs_, iterations_, middle_;
+  std::vector<double> acceptance_, round_trips_;               // [item]
+  std::vector<double> top_, bottom_, half_top_, half_bottom_;  // [chain]; half: the first
+  double gradients_, divergences_ = 0;
+};
+
+}  // namespace
+
 ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const ItemSchedule& schedule,
                       Tempering tempering, int iterations, double discard) {
   const bool by_levels = tempering == Tempering::levels, joint = tempering == Tempering::joint;
   auto engine = item_engine(context, batch, joint ? Control::logistic : Control::none);
-  const int n = engine->chains();
   std::vector<double> weight;
   for (double z : schedule.log_z) weight.push_back(-z);
   engine->set_ladder(schedule.ladder, weight, schedule.step_size);
   const double shortest = *std::min_element(schedule.step_size.begin(), schedule.step_size.end());
-  set_per_unit(*engine, ParameterLayout::beta, {0});
-  set_per_unit(*engine, ParameterLayout::step_size, {by_levels ? schedule.step_size.front() : shortest});
-  auto x = item_draws(context, batch, 0);
-  if (joint)  // beginning where beta = 0.05: at the base the control would take long to leave
-    for (int c = 0; c < n; ++c) x.push_back(-3);
-  engine->set_position(x);
-  engine->initialize();
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = schedule.num_leapfrog;
-  launch.jitter = schedule.num_leapfrog > 1;
-  launch.tempering = tempering;
   const int discarded = int(discard * iterations);
   const int middle = discarded + (iterations - discarded) / 2;
-  std::vector<double> top(n, 0.0), bottom(n, 0.0), half_top = top, half_bottom = top;  // half: the first
-  ItemRuns out;
-  out.gradients = n;
-  out.acceptance.assign(batch.items.size(), 0.0);
-  out.round_trips = out.acceptance;
-  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, out.divergences}; });
-  for (int t = 0; t < iterations;) {
-    launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(std::min(t + 16, t < discarded ? discarded
-                                                : t < middle  ? middle
-                                                              : iterations));
-    launch.record = t >= discarded;
-    engine->advance(launch);
-    t = int(launch.end);
-    const auto stats = engine->take_stats(), moments = engine->take_moments();
-    for (int c = 0; c < n; ++c) {
-      const int i = c / batch.runs;
-      out.acceptance[i] += stats[std::size_t(stat_acceptance) * n + c] / (double(batch.runs) * iterations);
-      out.round_trips[i] += stats[std::size_t(stat_round_trips) * n + c] / batch.runs;
-      out.gradients += stats[std::size_t(stat_gradients) * n + c];
-      out.divergences += stats[std::size_t(stat_divergences) * n + c];
-      if (!launch.record) continue;
-      top[c] += moments[std::size_t(MomentLayout::count) * n + c];
-      bottom[c] += stats[std::size_t(stat_base_weight) * n + c];
-    }
-    if (t == middle) {
-      half_top = top;
-      half_bottom = bottom;
-    }
-    context.progress("", double(t) / iterations);
-  }
-  for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    EndpointEvidence ends(batch.runs), first(batch.runs), second(batch.runs);
-    for (int r = 0; r < batch.runs; ++r) {
-      const std::size_t c = i * batch.runs + r;
-      ends.add(r, top[c], bottom[c]);
-      first.add(r, half_top[c], half_bottom[c]);
-      second.add(r, top[c] - half_top[c], bottom[c] - half_bottom[c]);
-    }
-    out.log_z.push_back(ends.value(batch.log_zeta.empty() ? 0 : batch.log_zeta[i],
-                                   by_levels ? weight.front() - weight.back() : 0)
-                            .value());
-    out.drift.push_back((second.value(0) - first.value(0)).estimate);
-  }
-  return out;
+  ItemRecorder recorder(batch, engine->chains(), iterations, middle);
+  const Tally tally(context, [&] { return recorder.counts(); });
+  RunLoop loop{.context = context, .engine = *engine, .name = "sampling", .end = iterations};
+  loop.stage = "";
+  loop.launch.key = context.key;
+  loop.launch.num_leapfrog = schedule.num_leapfrog;
+  loop.launch.jitter = schedule.num_leapfrog > 1;
+  loop.launch.tempering = tempering;
+  loop.run(
+      [&](bool taken_up) {
+        if (taken_up) return;
+        set_per_unit(*engine, ParameterLayout::beta, {0});
+        set_per_unit(*engine, ParameterLayout::step_size,
+                     {by_levels ? schedule.step_size.front() : shortest});
+        auto x = item_draws(context, batch, 0);
+        // Beginning where beta = 0.05: at the base the control would take long to leave.
+        if (joint) x.insert(x.end(), engine->chains(), -3.0);
+        engine->set_position(x);
+        engine->initialize();
+      },
+      [&](LaunchSpec& launch) {
+        const std::int64_t t = loop.t, boundary = t < discarded ? discarded
+                                                  : t < middle  ? middle
+                                                                : iterations;
+        launch.end = std::uint32_t(std::min(t + 16, boundary));
+        launch.record = t >= discarded;
+      },
+      [] { return Pace::whole; }, recorder);
+  return recorder.value(batch.log_zeta, by_levels ? weight.front() - weight.back() : 0);
 }
 
 ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,

@@ -5,14 +5,13 @@
 #include <cmath>
 #include <numeric>
 
-#include "host/util/clock.hpp"
-#include "host/util/interrupt.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
 namespace {
 
-/// The copies' chains on one engine: chain u * levels + k of copy u begins at level k.
+/// The copies' chains on one engine: chain u * levels + k of copy u begins at level k. In the iterations that
+/// are not recorded the ladder adapts, after rounds of doubling length.
 class Copies {
  public:
   Copies(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
@@ -21,53 +20,73 @@ class Copies {
         pilot_(pilot),
         barrier_(pilot.barriers()),
         levels_(int(o.ladder.size())),
-        chains_(o.copies * levels_) {
+        chains_(o.copies * levels_),
+        length_(o, double(chains_) * o.num_leapfrog, 64, 1),
+        rejected_(levels_ - 1, 0.0),
+        delta_(std::size_t(o.groups) * levels_) {
     std::vector<std::uint32_t> units(o.copies);
     std::iota(units.begin(), units.end(), 0u);
-    chunk_ = traced_iterations(chains_);
-    engine_ = base.path_engine(context, units, levels_, o.covariance, chunk_);
-    std::vector<int> seed(chains_), held(chains_);
+    engine_ = base.path_engine(context, units, levels_, o.covariance, traced_iterations(chains_));
     set_ladder(o.ladder);
+    stride_ = std::max<std::int64_t>(
+        1, std::int64_t(std::ceil(double(length_.total - length_.discarded) * chains_ / kMostLadderSamples)));
+    next_look_ = 2 * (length_.discarded + 64);
+  }
+
+  /// Of a run that was taken up the ladder alone is set: the rest is the engine's state.
+  void begin(bool taken_up) {
+    if (taken_up) {
+      engine_->set_ladder(ladder_, std::vector<double>(levels_, 0.0), step_size_);
+      return;
+    }
+    std::vector<int> seed(chains_), held(chains_);
     for (int c = 0; c < chains_; ++c) {
       held[c] = c % levels_;
       seed[c] = c / levels_;
     }
     place(held);
-    engine_->set_position(pilot.on_ladder(o.ladder).positions(held, seed));
+    engine_->set_position(pilot_.on_ladder(options_.ladder).positions(held, seed));
     engine_->initialize();
-    launch_.key = context.key;
-    launch_.num_leapfrog = o.num_leapfrog;
-    launch_.tempering = Tempering::swap;
-    stats_.assign(kStatRows, 0.0);
-    rejected_.assign(levels_ - 1, 0.0);
+    next_round(0);
+  }
+  /// Where a launch from t on ends.
+  std::int64_t boundary(std::int64_t t) const {
+    return std::min(t + traced_iterations(chains_), t < length_.discarded ? round_end_ : length_.total);
+  }
+  /// At the end of a round, levels move to equal rejection, and every chain stays at its level. True then.
+  bool respace(std::int64_t t) {
+    if (t > length_.discarded || t != round_end_) return false;
+    const auto beta = engine_->beta();
+    std::vector<int> held(chains_);
+    for (int c = 0; c < chains_; ++c) held[c] = level_of(beta[c]);
+    const CommunicationBarrier barrier(ladder_, take_rejection());
+    if (options_.respace) set_ladder(barrier.equal_ladder(levels_ - 1));
+    place(held);
+    round_ *= 2;
+    next_round(t);
+    return true;
   }
 
-  /// So many iterations, at most a chunk; `visit(iteration, copy, level, Delta)` sees every state.
-  template <class Visit>
-  void advance(int iterations, bool record, Visit&& visit) {
-    launch_.begin = launch_.end;
-    launch_.end += std::uint32_t(iterations);
-    launch_.record = record;
-    engine_->advance(launch_);
-    const auto s = engine_->take_stats();
-    for (int r = 0; r < kStatRows; ++r)
-      for (int c = 0; c < chains_; ++c) stats_[r] += s[std::size_t(r) * chains_ + c];
-    const auto trace = engine_->trace();
+  void record(Launched& launched) {
+    const auto& trace = launched.trace();
+    const std::int64_t first = launched.spec.begin, last = launched.spec.end;
     const std::size_t padded = engine_->padded_chains();
+    const int per = options_.copies / options_.groups;
     std::vector<double> delta(levels_);
-    for (int i = 0; i < iterations; ++i)
+    for (std::int64_t t = first; t < last; ++t)
       for (int u = 0; u < options_.copies; ++u) {
         for (int k = 0; k < levels_; ++k) {
-          const std::size_t at = 2 * i * padded + std::size_t(u) * levels_ + k;
+          const std::size_t at = 2 * (t - first) * padded + std::size_t(u) * levels_ + k;
           delta[level_of(trace[at])] = trace[at + padded];
         }
         for (int k = 0; k + 1 < levels_; ++k) {
           const double r = (ladder_[k] - ladder_[k + 1]) * (delta[k] - delta[k + 1]);
           rejected_[k] += r >= 0 ? 0 : r < 0 ? -std::expm1(r) : 1;  // a NaN is never accepted
         }
-        for (int k = 0; k < levels_; ++k) visit(i, u, k, delta[k]);
+        if (!launched.spec.record || t % stride_ != 0) continue;
+        for (int k = 0; k < levels_; ++k) delta_[std::size_t(u / per) * levels_ + k].push_back(delta[k]);
       }
-    counted_ += double(iterations) * options_.copies;
+    counted_ += double(last - first) * options_.copies;
   }
 
   /// Rejection rates since the last call.
@@ -78,40 +97,38 @@ class Copies {
     counted_ = 0;
     return rates;
   }
-  /// Levels move to equal rejection; every chain stays at its level.
-  void respace() {
-    const auto beta = engine_->beta();
-    std::vector<int> held(chains_);
-    for (int c = 0; c < chains_; ++c) held[c] = level_of(beta[c]);
-    const CommunicationBarrier barrier(ladder_, take_rejection());
-    if (options_.respace) set_ladder(barrier.equal_ladder(levels_ - 1));
-    place(held);
-    launch_.short_steps = needs_short_steps(stats_, double(chains_) * launch_.end);
+  LadderSamples samples() const {
+    LadderSamples s;
+    s.ladder = ladder_;
+    s.copies = options_.groups;
+    s.draws = int(delta_[0].size());
+    for (const auto& d : delta_) s.delta.insert(s.delta.end(), d.begin(), d.end());
+    return s;
+  }
+
+  /// Whether log Z is known as well as is asked for; looks ever more seldom.
+  bool enough(std::int64_t t) {
+    if (!(options_.se > 0) || t < next_look_ || double(t) * chains_ * options_.num_leapfrog < options_.least)
+      return false;
+    next_look_ = t + t / 4;
+    return bridge_stepping_stones(samples(), 0).se() < 0.7 * options_.se;
   }
 
   template <class Archive>
   void fields(Archive& archive) {
     archive("ladder", ladder_);
     archive("step_size", step_size_);
-    archive("stats", stats_);
+    archive("round", round_);
+    archive("round_end", round_end_);
     archive("rejected", rejected_);
     archive("counted", counted_);
-    archive("iterations", launch_.end);
-    archive("short_steps", launch_.short_steps);
-    archive("state", state_);
-  }
-  /// Before fields() are saved, and after they were loaded.
-  void hold() { state_ = engine_->state(); }
-  void restore() {
-    engine_->set_ladder(ladder_, std::vector<double>(levels_, 0.0), step_size_);
-    engine_->set_state(state_);
+    archive("delta", delta_);
+    archive("next_look", next_look_);
   }
 
   Engine& engine() { return *engine_; }
-  const std::vector<double>& ladder() const { return ladder_; }
-  const std::vector<double>& stats() const { return stats_; }
   int chains() const { return chains_; }
-  int chunk() const { return chunk_; }
+  const RunLength& length() const { return length_; }
 
  private:
   int level_of(double beta) const {  // ladders are held to the precision of beta: equality is exact
@@ -131,106 +148,64 @@ class Copies {
     engine_->set_beta(beta);
     engine_->set_parameters(ParameterLayout::step_size, step);
   }
+  /// The last round takes what would not be two.
+  void next_round(std::int64_t t) {
+    round_end_ = t + 3 * round_ > length_.discarded ? length_.discarded : t + round_;
+  }
 
   const ParallelTemperingOptions& options_;
   const Pilot& pilot_;
   const CommunicationBarrier barrier_;
-  int levels_, chains_, chunk_;
+  int levels_, chains_;
+  RunLength length_;
   std::unique_ptr<Engine> engine_;
-  std::vector<double> ladder_, step_size_, stats_, rejected_, state_;
+  std::vector<double> ladder_, step_size_;
+  std::int64_t round_ = 8, round_end_ = 0, stride_ = 1, next_look_ = 0;
+  std::vector<double> rejected_;  // [step of the ladder], summed over `counted_` copies and iterations
   double counted_ = 0;
-  LaunchSpec launch_;
+  std::vector<std::vector<double>> delta_;  // [group and level]: every stride-th recorded iteration's
 };
 
 }  // namespace
 
 ParallelTemperingResult run_parallel_tempering(const RunContext& context, const GaussianBase& base,
                                                const Pilot& pilot, const ParallelTemperingOptions& o) {
-  const auto clock = Clock::now();
   Copies copies(context, base, pilot, o);
-  const int levels = int(o.ladder.size()), n = copies.chains(), per = o.copies / o.groups,
-            chunk = copies.chunk();
-  const RunLength length(o, double(n) * o.num_leapfrog, 64, 1);
-  const std::int64_t total = length.total;
-  const Tally tally(context, [&] {
-    return RunHealth::Counts{copies.stats()[stat_gradients], copies.stats()[stat_divergences]};
-  });
+  const int n = copies.chains();
+  const RunLength& length = copies.length();
   ParallelTemperingResult out;
   out.discarded = length.discarded;
   out.draws.limit = o.draw_limit;
-
-  CheckpointPlan plan = o.checkpoint;
-  std::int64_t t = plan.resume ? out.discarded : 0;  // none is saved while the ladder adapts
-  for (std::int64_t round = 8; t < out.discarded; round *= 2) {
-    const std::int64_t end = t + 3 * round > out.discarded ? out.discarded : t + round;
-    while (t < end) {
-      const int step = int(std::min<std::int64_t>(chunk, end - t));
-      copies.advance(step, false, [](int, int, int, double) {});
-      t += step;
-      context.progress("adapting the ladder", double(t) / double(total));
-    }
-    copies.respace();
-  }
-
-  const auto stride =
-      std::max<std::int64_t>(1, std::int64_t(std::ceil(double(total - t) * n / kMostLadderSamples)));
-  std::vector<std::vector<double>> delta(std::size_t(o.groups) * levels);
-  const auto samples = [&] {
-    LadderSamples s;
-    s.ladder = copies.ladder();
-    s.copies = o.groups;
-    s.draws = int(delta[0].size());
-    for (const auto& d : delta) s.delta.insert(s.delta.end(), d.begin(), d.end());
-    return s;
-  };
-  std::vector<std::vector<double>> sums(o.groups,
-                                        std::vector<double>(copies.engine().moment_layout().rows(), 0.0));
-  std::int64_t check = 2 * (t + 64);
-  double seconds_before = 0;
-  const auto fields = [&](Checkpoint& c) {
-    c("iteration", t);
-    c("check", check);
-    c("copies", copies);
-    c("delta", delta);
-    c("sums", sums);
-    c("draws", out.draws);
-    c("seconds", out.seconds);
-  };
-  if (plan.resume) {
-    plan.load(fields);
-    copies.restore();
-    seconds_before = out.seconds;
-  }
-  while (t < total) {
-    const int step = int(std::min<std::int64_t>(chunk, total - t));
-    copies.advance(step, true, [&](int i, int copy, int level, double d) {
-      if ((t + i) % stride == 0) delta[std::size_t(copy / per) * levels + level].push_back(d);
-    });
-    if (o.draws) out.draws.add(copies.engine(), Control::none);
-    const auto m = copies.engine().take_moments();
-    for (std::size_t r = 0; r < sums[0].size(); ++r)
-      for (int c = 0; c < n; ++c) sums[c / levels / per][r] += m[r * n + c];
-    t += step;
-    context.progress("sampling", double(t) / double(total));
-    out.interrupted = t < total && interrupted();
-    if (t < total && plan.due(out.interrupted)) {
-      out.seconds = seconds_before + seconds_since(clock);
-      copies.hold();
-      plan.save(fields);
-    }
-    if (out.interrupted) break;
-    if (o.se > 0 && t >= check && double(t) * n * o.num_leapfrog >= o.least) {
-      if (bridge_stepping_stones(samples(), 0).se() < 0.7 * o.se) break;
-      check = t + t / 4;
-    }
-  }
-  out.iterations = t;
-  out.samples = samples();
+  StatSums stats;
+  StateRecorder states{out.draws, Control::none, o.draws};
+  GroupMoments moments(o.groups, copies.engine().moment_layout());
+  const Tally tally(context, [&] {
+    return RunHealth::Counts{stats[stat_gradients], stats[stat_divergences]};
+  });
+  RunLoop loop{.context = context, .engine = copies.engine(), .name = "sampling", .end = length.total};
+  loop.launch.key = context.key;
+  loop.launch.num_leapfrog = o.num_leapfrog;
+  loop.launch.tempering = Tempering::swap;
+  loop.run([&](bool taken_up) { copies.begin(taken_up); },
+           [&](LaunchSpec& launch) {
+             launch.end = std::uint32_t(copies.boundary(loop.t));
+             launch.record = loop.t >= length.discarded;
+             loop.stage = launch.record ? "sampling" : "adapting the ladder";
+           },
+           [&] {
+             if (copies.respace(loop.t))
+               loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
+             return copies.enough(loop.t) ? Pace::enough : Pace::whole;
+           },
+           stats, copies, states, moments);
+  out.iterations = loop.t;
+  out.interrupted = loop.interrupted;
+  out.seconds = loop.seconds;
+  out.samples = copies.samples();
   out.rejection = copies.take_rejection();
   out.barrier = std::accumulate(out.rejection.begin(), out.rejection.end(), 0.0);
-  out.moments = weighted_moments(copies.engine().moment_layout(), sums);
-  out.report(copies.stats(), n, n);
-  out.seconds = seconds_before + seconds_since(clock);
+  out.moments = moments.value();
+  out.report(stats, n, n);
   return out;
 }
 

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "host/util/clock.hpp"
-#include "host/util/interrupt.hpp"
 #include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
 
@@ -49,9 +47,171 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
   return beta;
 }
 
+/// Stepping stones over the ladder.
+class StoneRecorder {
+ public:
+  StoneRecorder(const std::vector<double>& ladder, int groups, int threads)
+      : stones_(ladder, groups), groups_(groups), threads_(threads) {}
+  void record(Launched& launched) {
+    if (!launched.spec.record) return;
+    const auto& trace = launched.trace();
+    const std::size_t padded = launched.engine.padded_chains();
+    const int per = launched.chains() / groups_, length = int(launched.spec.end - launched.spec.begin);
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int g = 0; g < groups_; ++g)  // one thread's: the same bits for any number of them
+      for (int i = 0; i < length; ++i)
+        for (int c = g * per; c < (g + 1) * per; ++c)
+          stones_.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
+  }
+  const SteppingStones& stones() const { return stones_; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("stones", stones_);
+  }
+
+ private:
+  SteppingStones stones_;
+  int groups_, threads_;
+};
+
+/// log Z with beta integrated out, of all that is recorded and of the halves that drift is judged by: of the
+/// whole run, or, where it may stop before, of what there is, with a middle that moves up whenever as much
+/// again has been recorded.
+class EndRecorder {
+ public:
+  /// `log_zeta`, `log_prior`: of EndpointEvidence::value.
+  EndRecorder(const RunLength& length, int groups, double log_zeta, double log_prior)
+      : length_(length), log_zeta_(log_zeta), log_prior_(log_prior), all_(groups), half_(groups) {}
+  /// The run may stop at any time: as many middles as leave `least` iterations to the first half.
+  void may_stop(std::int64_t least) {
+    while (halvings_ < 6 && after(halvings_ + 1) >= length_.discarded + least) ++halvings_;
+  }
+  /// The present middle, and the next iteration after t at which launches must end.
+  std::int64_t middle() const { return after(halvings_); }
+  std::int64_t boundary(std::int64_t t) const {
+    return t < length_.discarded ? length_.discarded : t < middle() ? middle() : after(halvings_ - 1);
+  }
+  void record(Launched& launched) {
+    const std::int64_t t = launched.spec.end;
+    if (launched.spec.record) {
+      const auto &m = launched.moments(), &s = launched.stats();
+      const int n = launched.chains(), per = n / all_.blocks();
+      for (int c = 0; c < n; ++c)
+        for (EndpointEvidence* e : {&all_, &half_})
+          e->add(c / per, m[std::size_t(MomentLayout::count) * n + c],
+                 s[std::size_t(stat_base_weight) * n + c]);
+    }
+    if (t == after(halvings_ - 1) && t < length_.total) --halvings_;
+    if (t == middle()) {
+      first_half_ = value();
+      half_ = EndpointEvidence(all_.blocks());
+    }
+  }
+  Jackknife value() const { return all_.value(log_zeta_, log_prior_); }
+  LogZ drift(std::int64_t t) const {
+    return t > middle() ? split_half_drift(first_half_, half_.value(log_zeta_, log_prior_)) : LogZ{NAN, NAN};
+  }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("halvings", halvings_);
+    archive("all", all_);
+    archive("half", half_);
+    archive("first_half", first_half_);
+  }
+
+ private:
+  std::int64_t after(int halvings) const {
+    return length_.discarded + ((length_.total - length_.discarded) >> halvings);
+  }
+  RunLength length_;
+  double log_zeta_, log_prior_;
+  int halvings_ = 1;
+  EndpointEvidence all_, half_;  // half: since the middle, once it is passed
+  Jackknife first_half_{NAN, {}};
+};
+
+/// The chains on their engine, and where they begin: at the pilot's seeds, or at draws of the base.
+class TemperedChains {
+ public:
+  TemperedChains(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
+                 const TemperedOptions& options)
+      : context_(context),
+        pilot_(pilot),
+        options_(options),
+        by_levels_(options.tempering == Tempering::levels),
+        base_(fitted),
+        log_weight_(options.log_weight) {
+    // Without weights of its own, beta has both ends equally likely where log zeta is the pilot's log Z.
+    if (!by_levels_) base_.log_zeta += pilot.log_z.back();
+    const int n = options.chains, levels = int(pilot.ladder.size());
+    std::vector<std::uint32_t> units(options.groups);
+    std::iota(units.begin(), units.end(), 0u);
+    engine_ = base_.path_engine(context, units, n / options.groups, options.covariance, traced_iterations(n),
+                                options.control);
+    // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
+    const double end = by_levels_ && log_weight_.empty() ? std::max(1.0, (levels - 2) / 6.0) : 1;
+    level_ = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n, end);
+    if (log_weight_.empty())
+      for (double z : pilot.log_z) log_weight_.push_back(-z);
+    log_weight_.front() += std::log(end);
+    log_weight_.back() += std::log(end);
+    ladder_ = engine_->set_ladder(pilot.ladder, log_weight_, pilot.step_size);
+  }
+
+  void begin() {
+    const int n = options_.chains;
+    // Continuous beta has one step size: that of the level where steps are shortest.
+    const double shortest = *std::min_element(pilot_.step_size.begin(), pilot_.step_size.end());
+    std::vector<double> beta(n), step(n);
+    for (int c = 0; c < n; ++c) {
+      beta[c] = ladder_[level_[c]];
+      step[c] = by_levels_ ? pilot_.step_size[level_[c]] : shortest;
+    }
+    engine_->set_parameters(ParameterLayout::beta, beta);
+    engine_->set_parameters(ParameterLayout::step_size, step);
+    std::vector<int> seed(n);
+    std::iota(seed.begin(), seed.end(), 0);
+    const auto x = options_.start_at_base ? base_.draws(context_.key, kBaseStarts, n, n)
+                                          : pilot_.positions(level_, seed);
+    place(x, beta);
+    if (options_.control == Control::logistic) place(x, redrawn(context_.key, *engine_));
+  }
+  /// What it costs.
+  double initial_gradients() const {
+    return options_.control == Control::logistic ? 2.0 * options_.chains : options_.chains;
+  }
+
+  Engine& engine() { return *engine_; }
+  const std::vector<double>& ladder() const { return ladder_; }
+  double log_zeta() const { return base_.taken_out(); }
+  double log_prior() const { return by_levels_ ? log_weight_.front() - log_weight_.back() : 0; }
+
+ private:
+  /// Chains at x; joint tempering has a control coordinate besides.
+  void place(std::vector<double> x, const std::vector<double>& beta) {
+    if (options_.tempering == Tempering::joint) {
+      const auto u = controls(context_.key, options_.control, beta);
+      x.insert(x.end(), u.begin(), u.end());
+    }
+    engine_->set_position(x);
+    engine_->initialize();
+  }
+
+  const RunContext& context_;
+  const Pilot& pilot_;
+  const TemperedOptions& options_;
+  const bool by_levels_;
+  GaussianBase base_;
+  std::vector<double> log_weight_, ladder_;  // of the levels; level 0 is the base
+  std::vector<int> level_;                   // [chain]: where it begins
+  std::unique_ptr<Engine> engine_;
+};
+
 }  // namespace
 
-bool needs_short_steps(const std::vector<double>& stats, double transitions) {
+bool needs_short_steps(const StatSums& stats, double transitions) {
   return stats[stat_divergences] > 1e-6 * transitions;
 }
 
@@ -62,165 +222,65 @@ RunLength::RunLength(const PathRunOptions& o, double per_iteration, std::int64_t
   if (o.iterations > 0) total = discarded + o.iterations;
 }
 
-void PathRunResult::report(const std::vector<double>& stats, int chains, double initial_gradients) {
+void PathRunResult::report(const StatSums& stats, int chains, double initial_gradients) {
   acceptance = stats[stat_acceptance] / (double(chains) * double(iterations));
   divergences = stats[stat_divergences];
   gradients = initial_gradients + stats[stat_gradients];
   round_trips = stats[stat_round_trips];
 }
 
-TemperedResult run_tempered(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
+TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                             const TemperedOptions& options) {
-  const auto clock = Clock::now();
-  const bool by_levels = options.tempering == Tempering::levels,
-             joint = options.tempering == Tempering::joint;
-  // Without weights of its own, beta has both ends equally likely where log zeta is the pilot's log Z.
-  GaussianBase base = fitted;
-  if (!by_levels) base.log_zeta += pilot.log_z.back();
-  const int n = options.chains, groups = options.groups, per = n / groups, levels = int(pilot.ladder.size());
-  const int chunk = traced_iterations(n);
-  std::vector<std::uint32_t> units(groups);
-  std::iota(units.begin(), units.end(), 0u);
-  auto engine = base.path_engine(context, units, per, options.covariance, chunk, options.control);
-  std::vector<double> log_weight(levels), beta(n), step(n);
-  // Level 0 is the base.
-  // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
-  const bool given = !options.log_weight.empty();
-  const double end = by_levels && !given ? std::max(1.0, (levels - 2) / 6.0) : 1;
-  const auto level = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n, end);
-  for (int k = 0; k < levels; ++k) log_weight[k] = given ? options.log_weight[k] : -pilot.log_z[k];
-  log_weight.front() += std::log(end);
-  log_weight.back() += std::log(end);
-  const auto ladder = engine->set_ladder(pilot.ladder, log_weight, pilot.step_size);
-  // Continuous beta has one step size: that of the level where steps are shortest.
-  const double shortest = *std::min_element(pilot.step_size.begin(), pilot.step_size.end());
-  for (int c = 0; c < n; ++c) {
-    beta[c] = ladder[level[c]];
-    step[c] = by_levels ? pilot.step_size[level[c]] : shortest;
-  }
-  engine->set_parameters(ParameterLayout::beta, beta);
-  engine->set_parameters(ParameterLayout::step_size, step);
-  std::vector<int> seed(n);
-  std::iota(seed.begin(), seed.end(), 0);
-  auto position =
-      options.start_at_base ? base.draws(context.key, kBaseStarts, n, n) : pilot.positions(level, seed);
-  TemperedResult out;
-  out.draws.limit = options.draw_limit;
-  double initial = 0;
-  const auto start = [&](const std::vector<double>& control) {
-    position.resize(std::size_t(base.dim()) * n);
-    if (joint) position.insert(position.end(), control.begin(), control.end());
-    engine->set_position(position);
-    engine->initialize();
-    initial += n;
-  };
-  start(controls(context.key, options.control, beta));
-  if (options.control == Control::logistic)
-    start(controls(context.key, options.control, redrawn(context.key, *engine)));
+  TemperedChains chains(context, base, pilot, options);
+  const int n = options.chains, groups = options.groups, chunk = traced_iterations(n);
   const double per_iteration = double(n) * options.num_leapfrog;
   const RunLength length(options, per_iteration, 2 * chunk, chunk);
-  const std::int64_t total = length.total;
+  TemperedResult out;
   out.discarded = length.discarded;
-  SteppingStones stones(ladder, groups);
-  EndpointEvidence ends(groups), half = ends;  // half: since the middle, once it is passed
-  std::vector<std::vector<double>> sums(groups, std::vector<double>(engine->moment_layout().rows(), 0.0));
-  std::vector<double> stats(kStatRows, 0.0);
-  const double prior = by_levels ? log_weight.front() - log_weight.back() : 0;
-  const auto value = [&](const EndpointEvidence& e) { return e.value(base.taken_out(), prior); };
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = options.num_leapfrog;
-  launch.tempering = options.tempering;
-  // The halves that drift is judged by: of the whole run, or, where it may stop before, of what there is,
-  // with a middle that moves up whenever as much again has been recorded.
-  int halvings = 1;
-  const auto after = [&](int halvings) { return out.discarded + ((total - out.discarded) >> halvings); };
-  while (options.se > 0 && halvings < 6 && after(halvings + 1) >= out.discarded + chunk) ++halvings;
-  Jackknife first_half{NAN, {}};
-  std::int64_t t = 0;
-  CheckpointPlan plan = options.checkpoint;
-  std::vector<double> state;
-  double seconds_before = 0;
-  const auto fields = [&](Checkpoint& c) {
-    c("iteration", t);
-    c("halvings", halvings);
-    c("state", state);
-    c("short_steps", launch.short_steps);
-    c("stats", stats);
-    c("sums", sums);
-    c("stones", stones);
-    c("ends", ends);
-    c("half", half);
-    c("first_half", first_half);
-    c("draws", out.draws);
-    c("seconds", out.seconds);
-  };
-  if (plan.resume) {
-    plan.load(fields);
-    engine->set_state(state);
-    seconds_before = out.seconds;
-  }
+  out.draws.limit = options.draw_limit;
+
+  StatSums stats;
+  StoneRecorder stones(chains.ladder(), groups, context.threads);
+  StateRecorder states{out.draws, options.control, options.draws};
+  GroupMoments moments(groups, chains.engine().moment_layout());
+  EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
+  if (options.se > 0) ends.may_stop(chunk);
+  const double initial = chains.initial_gradients();
   const Tally tally(context, [&] {
     return RunHealth::Counts{initial + stats[stat_gradients], stats[stat_divergences]};
   });
-  while (t < total) {
-    const std::int64_t boundary = t < out.discarded     ? out.discarded
-                                  : t < after(halvings) ? after(halvings)
-                                                        : after(halvings - 1);
-    const std::int64_t next = std::min(t + chunk, boundary);
-    launch.begin = std::uint32_t(t);
-    launch.end = std::uint32_t(next);
-    launch.record = t >= out.discarded;
-    engine->advance(launch);
-    const auto s = engine->take_stats();
-    for (int r = 0; r < kStatRows; ++r)
-      for (int c = 0; c < n; ++c) stats[r] += s[std::size_t(r) * n + c];
-    if (launch.record) {
-      const auto trace = engine->trace();
-      const std::size_t padded = engine->padded_chains();
-#pragma omp parallel for num_threads(context.threads) schedule(static, 1)
-      for (int g = 0; g < groups; ++g)  // one thread's: the same bits for any number of them
-        for (std::int64_t i = 0; i < next - t; ++i)
-          for (int c = g * per; c < (g + 1) * per; ++c)
-            stones.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
-      if (options.draws) out.draws.add(*engine, options.control);
-      const auto m = engine->take_moments();
-      for (std::size_t r = 0; r < sums[0].size(); ++r)
-        for (int c = 0; c < n; ++c) sums[c / per][r] += m[r * n + c];
-      for (int c = 0; c < n; ++c)
-        for (EndpointEvidence* e : {&ends, &half})
-          e->add(c / per, m[std::size_t(MomentLayout::count) * n + c],
-                 s[std::size_t(stat_base_weight) * n + c]);
-    }
-    t = next;
-    if (t == out.discarded) launch.short_steps = needs_short_steps(stats, double(n) * double(t));
-    if (t == after(halvings - 1) && t < total) --halvings;
-    if (t == after(halvings)) {
-      first_half = value(ends);
-      half = EndpointEvidence(groups);
-    }
-    context.progress("sampling", double(t) / double(total));
-    out.interrupted = t < total && interrupted();
-    if (t < total && plan.due(out.interrupted)) {
-      state = engine->state();
-      out.seconds = seconds_before + seconds_since(clock);
-      plan.save(fields);
-    }
-    if (out.interrupted) break;
-    const std::int64_t halves =
-        after(halvings) - out.discarded;  // the second is at least a quarter of the first
-    if (options.se > 0 && 4 * (t - after(halvings)) >= halves && t > after(halvings) &&
-        (t - after(halvings)) % (8 * chunk) == 0 && double(t) * per_iteration >= options.least &&
-        stats[stat_round_trips] >= kLeastRoundTrips * n && value(ends).value().se < 0.9 * options.se)
-      break;
-  }
-  out.iterations = t;
-  out.drift = t > after(halvings) ? split_half_drift(first_half, value(half)) : LogZ{NAN, NAN};
-  out.ends = value(ends).value();
-  out.stepping = stones.value(base.taken_out()).value();
-  out.moments = weighted_moments(engine->moment_layout(), sums);
+  RunLoop loop{.context = context, .engine = chains.engine(), .name = "sampling", .end = length.total};
+  loop.launch.key = context.key;
+  loop.launch.num_leapfrog = options.num_leapfrog;
+  loop.launch.tempering = options.tempering;
+  const auto enough = [&](std::int64_t t) {
+    const std::int64_t second = t - ends.middle();  // is to be at least a quarter of the first half
+    return second > 0 && 4 * second >= ends.middle() - length.discarded && second % (8 * chunk) == 0 &&
+           double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
+           ends.value().value().se < 0.9 * options.se;
+  };
+  loop.run(
+      [&](bool taken_up) {
+        if (!taken_up) chains.begin();
+      },
+      [&](LaunchSpec& launch) {
+        launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
+        launch.record = loop.t >= length.discarded;
+      },
+      [&] {
+        if (loop.t == length.discarded)
+          loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
+        return options.se > 0 && enough(loop.t) ? Pace::enough : Pace::whole;
+      },
+      stats, stones, states, moments, ends);
+  out.iterations = loop.t;
+  out.interrupted = loop.interrupted;
+  out.seconds = loop.seconds;
+  out.drift = ends.drift(loop.t);
+  out.ends = ends.value().value();
+  out.stepping = stones.stones().value(chains.log_zeta()).value();
+  out.moments = moments.value();
   out.report(stats, n, initial);
-  out.seconds = seconds_before + seconds_since(clock);
   return out;
 }
 

@@ -3,8 +3,7 @@
 #include "host/estimators/log_z_estimators.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/paths/tempered_pilot.hpp"
-#include "host/runs/checkpoint.hpp"
-#include "host/runs/weighted_draws.hpp"
+#include "host/runs/recorders.hpp"
 
 namespace lockstep {
 
@@ -19,7 +18,6 @@ struct PathRunOptions {
   bool covariance = false;
   bool draws = false;              // keep the states at the end of launches
   std::int64_t draw_limit = 0;     // of at most so many; 0: of every one
-  CheckpointPlan checkpoint = {};  // of the chains alone: base and pilot are computed again
 };
 
 /// How many iterations each chain makes, and how many of them it discards: a multiple of `chunk`.
@@ -37,8 +35,20 @@ struct PathRunResult {
   std::int64_t iterations = 0, discarded = 0;  // per chain
   bool interrupted = false;
 
-  /// From the statistics of so many chains, summed over them ([kStatRows]), and what initialising them cost.
-  void report(const std::vector<double>& stats, int chains, double initial_gradients);
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("moments", moments);
+    archive("draws", draws);
+    archive("acceptance", acceptance);
+    archive("divergences", divergences);
+    archive("gradients", gradients);
+    archive("round_trips", round_trips);
+    archive("seconds", seconds);
+    archive("iterations", iterations);
+    archive("discarded", discarded);
+  }
+  /// From the statistics of so many chains, and what initialising them cost.
+  void report(const StatSums& stats, int chains, double initial_gradients);
 };
 
 struct TemperedOptions : PathRunOptions {
@@ -52,6 +62,14 @@ struct TemperedOptions : PathRunOptions {
 struct TemperedResult : PathRunResult {
   LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
   LogZ drift;           // second half less first half, of the former
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    PathRunResult::fields(archive);
+    archive("ends", ends);
+    archive("stepping", stepping);
+    archive("drift", drift);
+  }
 };
 
 /// Simulated tempering on the pilot's ladder (Tempering::levels), with given weights or with the pilot's,
@@ -66,6 +84,6 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
 
 /// Whether some transitions should take shorter steps: where discarded iterations diverged, there is a narrow
 /// region that the usual step does not enter.
-bool needs_short_steps(const std::vector<double>& stats, double transitions);
+bool needs_short_steps(const StatSums& stats, double transitions);
 
 }  // namespace lockstep

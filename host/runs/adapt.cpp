@@ -2,9 +2,11 @@
 // Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "host/runs/adaptation.hpp"
 #include "host/runs/recording.hpp"
+#include "host/runs/run.hpp"
 #include "host/runs/starts.hpp"
 #include "host/runs/window.hpp"
 
@@ -34,6 +36,11 @@ class Tuner {
   void restart() {
     for (std::size_t u = 0; u < averaging_.size(); ++u)
       averaging_[u].restart(averaging_[u].average(), config_.target_acceptance);
+  }
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("averaging", averaging_);
+    archive("chees", chees_);
   }
   void freeze() {
     for (std::size_t u = 0; u < averaging_.size(); ++u) {
@@ -116,175 +123,263 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
-void adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-           ChainRunResult& result, std::vector<double>& positions, std::vector<int>& superchain) {
-  const std::vector<std::uint32_t> units =
-      options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
-  const int d = context.target->dim(), num_units = int(units.size());
-  using Instrument = SamplerConfig::Instrument;
-  Frozen& f = result.frozen;
-  f.model = config.model;
-  f.step_size.assign(num_units, config.step_size > 0 ? config.step_size : 0.1);
-  f.scale.assign(std::size_t(num_units) * d, 1.0);
-  f.log_zeta.assign(num_units, 0.0);
-  f.scout_gradients.assign(num_units, 0.0);
-  f.warmup_gradients.assign(num_units, 0.0);
-  f.trajectory_time.assign(num_units, config.trajectory_time > 0 ? config.trajectory_time : 1.0);
+namespace {
 
-  const std::vector<Eigen::VectorXd> known = read_starts(options.init, d);
-  ScoutResult found;
-  const bool bridge = config.instrument == Instrument::bridge;
-  if (bridge || options.init == "scout") {
-    found = scout(context, units, config.scout_particles, options.init_scale, known);
-    f.scout_gradients = found.gradients;
-    f.scout_log_z = found.log_z;
-    f.scout_log_z_se = found.log_z_se;
-    if (config.metric != "unit") f.scale = found.sd;
+/// Warm-up of all units at once: a recorder that adapts.
+class WarmUp {
+ public:
+  WarmUp(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+         const ScoutResult& found)
+      : context_(context),
+        config_(config),
+        options_(options),
+        found_(found),
+        units_(options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units),
+        known_(read_starts(options.init, context.target->dim())),
+        dim_(context.target->dim()),
+        window_(int(units_.size()), dim_, config.model.dense_metric),
+        centre_(units_.size() * dim_, 0.0) {
+    guess();
+    // A crowd of chains adapts each replicate, however few go on to be recorded.
+    const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
+    per_ = std::max(recorded, config.adapt ? config.warmup_chains : 1);
+    // Iterations are traded for chains, but not below 200.
+    iterations_ = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
+                                         options.warmup * options.chains / per_);
+    next_metric_ = std::min<std::int64_t>(iterations_ / 4, 75);
+    // The metric is learned from warm-up where no scout has seen the whole target.
+    learn_metric_ =
+        config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
+    learn_time_ = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 &&
+                  config.num_leapfrog == 0;
   }
-  if (bridge) {
-    f.base_mean = found.mean;
-    f.base_sd = found.sd;
-    for (double& s : f.base_sd) s *= config.base_inflation;
-    for (int u = 0; u < num_units; ++u) f.log_zeta[u] = found.log_z[u] + config.tilt + 2 * found.log_z_se[u];
-  } else if (config.instrument == Instrument::tempered) {
-    for (double& z : f.log_zeta) z = config.tilt;
+
+  Adapted run() {
+    EngineSpec spec = engine_spec(context_, frozen().model, units_, per_);
+    spec.transition = config_.transition;
+    if (options_.warmup_draws) {
+      spec.draws = 1;
+      out_.warmup.chains.resize(options_.chains);
+      std::iota(out_.warmup.chains.begin(), out_.warmup.chains.end(), 0);
+      spec.stored_chains = out_.warmup.chains;
+    }
+    const auto engine = context_.target->engine(spec);
+    set_superchains();
+    const Tally tally(context_, [&] {
+      const auto& g = frozen().warmup_gradients;
+      return RunHealth::Counts{std::accumulate(g.begin(), g.end(), 0.0), NAN};
+    });
+    RunLoop loop{.context = context_, .engine = *engine, .name = "adapting", .end = iterations_};
+    loop.first = kWarmupIterations;
+    loop.stage = "warm-up";
+    loop.launch.key = context_.key;
+    loop.launch.num_leapfrog = config_.num_leapfrog;
+    loop.launch.jitter = config_.jitter;
+    loop.launch.chees = learn_time_;
+    loop.run(
+        [&](bool taken_up) {
+          if (!taken_up) begin(*engine);
+          set_frozen(*engine, config_, frozen());
+          if (learn_time_) set_axis(*engine, engine->layout().centre(), centre_, dim_);
+        },
+        [&](LaunchSpec& launch) {
+          set_per_unit(*engine, ParameterLayout::step_size, frozen().step_size);
+          set_per_unit(*engine, ParameterLayout::trajectory_time, frozen().trajectory_time);
+          launch.end = launch.begin + 1;
+        },
+        [] { return Pace::whole; }, *this);
+    if (config_.adapt) tuner_->freeze();
+    hand_on(*engine);
+    return std::move(out_);
   }
-  for (double& z : f.log_zeta) z = double(float(z));  // as the engine holds it
-  if (!config.base_sd.empty()) {
-    f.base_mean.clear();
-    f.base_sd.clear();
-    for (int u = 0; u < num_units; ++u) {
-      f.base_mean.insert(f.base_mean.end(), config.base_mean.begin(), config.base_mean.end());
-      f.base_sd.insert(f.base_sd.end(), config.base_sd.begin(), config.base_sd.end());
+
+  void record(Launched& launched) {
+    Engine& engine = launched.engine;
+    const std::int64_t t = launched.spec.begin - kWarmupIterations;
+    const int units = int(units_.size());
+    Frozen& f = frozen();
+    if (options_.warmup_draws && t % options_.thin == 0) {
+      out_.warmup.append(engine, 1, false);
+      out_.warmup_step_size.push_back(f.step_size[0]);
+    }
+    const auto& stats = launched.stats();
+    const auto gradients = unit_means(stats, stat_gradients, engine.chains(), units);
+    for (int u = 0; u < units; ++u) f.warmup_gradients[u] += gradients[u] * per_;
+    if (!config_.adapt) return;
+    tuner_->update(config_.harmonic ? harmonic_acceptance(stats, engine.chains(), units)
+                                    : unit_means(stats, stat_acceptance, engine.chains(), units),
+                   unit_means(stats, stat_chees, engine.chains(), units),
+                   learn_time_ && t >= iterations_ / 10);
+    if (learn_metric_ || learn_time_) window_.add(engine.position(), engine.chains(), engine.samples());
+    if (learn_time_ && t % 10 == 9) {
+      for (int u = 0; u < units; ++u)
+        for (int i = 0; i < dim_; ++i) centre_[u * dim_ + i] = window_.mean(u, i);
+      set_axis(engine, engine.layout().centre(), centre_, dim_);
+    }
+    if (learn_metric_ && t + 1 >= next_metric_ && t + 1 <= iterations_ - iterations_ / 5) {
+      take_metric();
+      next_metric_ = 2 * (t + 1);
+      set_frozen(engine, config_, f);
     }
   }
-  const int triangle = d * (d + 1) / 2;
-  const bool may_be_full = bridge && config.base_sd.empty() && !std::isfinite(config.model.box) && d > 1;
-  if (may_be_full && (config.base_covariance == "full" ||
-                      (config.base_covariance == "auto" && d <= 64 && correlated(found)))) {
-    set_full_base(found, config, f);
-  } else if (config.model.dense_metric) {
-    f.factor.assign(std::size_t(num_units) * triangle, 0.0);
-    for (int u = 0; u < num_units; ++u)
-      for (int i = 0; i < d; ++i) f.factor[u * triangle + i * (i + 1) / 2 + i] = f.scale[u * d + i];
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("adapted", out_);
+    archive("tuner", *tuner_);
+    archive("window", window_);
+    archive("centre", centre_);
+    archive("next_metric", next_metric_);
   }
 
-  // A crowd of chains adapts each replicate, however few go on to be recorded.
-  const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
-  const int per = std::max(recorded, config.adapt ? config.warmup_chains : 1);
-  EngineSpec spec = engine_spec(context, f.model, units, per);
-  spec.transition = config.transition;
-  if (options.warmup_draws) {
-    spec.draws = 1;
-    result.warmup.chains.resize(options.chains);
-    std::iota(result.warmup.chains.begin(), result.warmup.chains.end(), 0);
-    spec.stored_chains = result.warmup.chains;
-  }
-  auto engine = context.target->engine(spec);
-  superchain.resize(per);
-  // Superchains of one size among the recorded chains, as nested R-hat needs them.
-  int group = !options.superchains ? 1 : options.chains >= 64 ? 16 : options.chains >= 16 ? 2 : 1;
-  // Each known point is to be some superchain's.
-  if (!known.empty()) group = std::clamp(options.chains / int(known.size()), 1, group);
-  while (options.chains % group != 0) --group;
-  for (int c = 0; c < per; ++c) superchain[c] = c / group;
-  const auto x = starts(context, *engine, config.model, options, units, found, known, superchain);
-  set_frozen(*engine, config, f);
-  engine->set_position(x);
-  if (config.adapt && config.step_size == 0) first_step_sizes(context, *engine, f, x);
-  set_frozen(*engine, config, f);
-  engine->initialize();
-  for (double& g : f.warmup_gradients) g += double(per) * engine->samples();
+ private:
+  Frozen& frozen() { return out_.frozen; }
+  int triangle() const { return dim_ * (dim_ + 1) / 2; }
 
-  // Iterations are traded for chains, but not below 200.
-  const std::int64_t iterations = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
-                                                         options.warmup * options.chains / per);
-  Tuner tuner(config, f);
-  Window window(num_units, d, config.model.dense_metric);
-  std::vector<double> centre(std::size_t(num_units) * d, 0.0);
-  // The metric is learned from warm-up where no scout has seen the whole target.
-  const bool learn_metric =
-      config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
-  const Tally tally(context, [&] {
-    return RunHealth::Counts{std::accumulate(f.warmup_gradients.begin(), f.warmup_gradients.end(), 0.0), NAN};
+  /// What adaptation begins with: what the scout has found, in the sampler's terms.
+  void guess() {
+    const int units = int(units_.size());
+    const bool bridge = config_.instrument == SamplerConfig::Instrument::bridge;
+    Frozen& f = frozen();
+    f.model = config_.model;
+    f.step_size.assign(units, config_.step_size > 0 ? config_.step_size : 0.1);
+    f.scale.assign(std::size_t(units) * dim_, 1.0);
+    f.log_zeta.assign(units, 0.0);
+    f.scout_gradients.assign(units, 0.0);
+    f.warmup_gradients.assign(units, 0.0);
+    f.trajectory_time.assign(units, config_.trajectory_time > 0 ? config_.trajectory_time : 1.0);
+    if (found_.particles > 0) {
+      f.scout_gradients = found_.gradients;
+      f.scout_log_z = found_.log_z;
+      f.scout_log_z_se = found_.log_z_se;
+      if (config_.metric != "unit") f.scale = found_.sd;
+    }
+    if (bridge) {
+      f.base_mean = found_.mean;
+      f.base_sd = found_.sd;
+      for (double& s : f.base_sd) s *= config_.base_inflation;
+      for (int u = 0; u < units; ++u) f.log_zeta[u] = found_.log_z[u] + config_.tilt + 2 * found_.log_z_se[u];
+    } else if (config_.instrument == SamplerConfig::Instrument::tempered) {
+      for (double& z : f.log_zeta) z = config_.tilt;
+    }
+    for (double& z : f.log_zeta) z = double(float(z));  // as the engine holds it
+    if (!config_.base_sd.empty()) {
+      f.base_mean.clear();
+      f.base_sd.clear();
+      for (int u = 0; u < units; ++u) {
+        f.base_mean.insert(f.base_mean.end(), config_.base_mean.begin(), config_.base_mean.end());
+        f.base_sd.insert(f.base_sd.end(), config_.base_sd.begin(), config_.base_sd.end());
+      }
+    }
+    const bool may_be_full =
+        bridge && config_.base_sd.empty() && !std::isfinite(config_.model.box) && dim_ > 1;
+    if (may_be_full && (config_.base_covariance == "full" ||
+                        (config_.base_covariance == "auto" && dim_ <= 64 && correlated(found_)))) {
+      set_full_base(found_, config_, f);
+    } else if (config_.model.dense_metric) {
+      f.factor.assign(std::size_t(units) * triangle(), 0.0);
+      for (int u = 0; u < units; ++u)
+        for (int i = 0; i < dim_; ++i) f.factor[u * triangle() + i * (i + 1) / 2 + i] = f.scale[u * dim_ + i];
+    }
+    tuner_.emplace(config_, f);
+  }
+
+  /// Superchains of one size among the recorded chains, as nested R-hat needs them.
+  void set_superchains() {
+    out_.superchain.resize(per_);
+    int group = !options_.superchains ? 1 : options_.chains >= 64 ? 16 : options_.chains >= 16 ? 2 : 1;
+    // Each known point is to be some superchain's.
+    if (!known_.empty()) group = std::clamp(options_.chains / int(known_.size()), 1, group);
+    while (options_.chains % group != 0) --group;
+    for (int c = 0; c < per_; ++c) out_.superchain[c] = c / group;
+  }
+
+  void begin(Engine& engine) {
+    Frozen& f = frozen();
+    const auto x = starts(context_, engine, config_.model, options_, units_, found_, known_, out_.superchain);
+    set_frozen(engine, config_, f);
+    engine.set_position(x);
+    if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);
+    set_frozen(engine, config_, f);
+    engine.initialize();
+    for (double& g : f.warmup_gradients) g += double(per_) * engine.samples();
+    tuner_.emplace(config_, f);
+  }
+
+  void take_metric() {
+    Frozen& f = frozen();
+    const bool dense = config_.model.dense_metric;
+    for (int u = 0; u < int(units_.size()); ++u) {
+      const Eigen::MatrixXd s = window_.covariance(u);
+      for (int i = 0; i < dim_; ++i) f.scale[u * dim_ + i] = std::sqrt(s(i, dense ? i : 0));
+      if (!dense) continue;
+      const Eigen::MatrixXd c = s.llt().matrixL();
+      for (int i = 0; i < dim_; ++i)
+        for (int j = 0; j <= i; ++j) f.factor[u * triangle() + i * (i + 1) / 2 + j] = c(i, j);
+    }
+    window_.clear();
+    tuner_->restart();
+  }
+
+  /// Hands the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the
+  /// batch.
+  void hand_on(Engine& engine) {
+    const auto end = engine.position();
+    const int rows = engine.rows(), total = int(options_.units.size()) * options_.chains;
+    out_.positions.resize(std::size_t(rows) * total);
+    for (int c = 0; c < total; ++c) {
+      const int from = options_.pooled ? c : c / options_.chains * per_ + c % options_.chains;
+      for (int r = 0; r < rows; ++r)
+        out_.positions[std::size_t(r) * total + c] = end[std::size_t(r) * engine.chains() + from];
+    }
+    if (options_.pooled) frozen().spread(int(options_.units.size()));
+    out_.superchain.resize(options_.chains);
+    out_.warmup.arrange(dim_, out_.warmup.draws, context_.threads);
+  }
+
+  const RunContext& context_;
+  const SamplerConfig& config_;
+  const ChainRunOptions& options_;
+  const ScoutResult& found_;
+  const std::vector<std::uint32_t> units_;
+  const std::vector<Eigen::VectorXd> known_;
+  const int dim_;
+  int per_ = 1;  // chains of a unit
+  std::int64_t iterations_ = 0, next_metric_ = 0;
+  bool learn_metric_ = false, learn_time_ = false;
+  Adapted out_;
+  std::optional<Tuner> tuner_;
+  Window window_;
+  std::vector<double> centre_;
+};
+
+}  // namespace
+
+void Frozen::spread(int units) {
+  const auto each = [&](std::vector<double>& one) {
+    const std::vector<double> first = std::move(one);
+    one.clear();
+    for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
+  };
+  for (auto* v :
+       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &base_precision, &base_log_det,
+        &log_zeta, &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
+    each(*v);
+}
+
+Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options) {
+  const auto clock = Clock::now();
+  const bool scouts = config.instrument == SamplerConfig::Instrument::bridge || options.init == "scout";
+  const ScoutResult& found = context.stages->once<ScoutResult>("scout", [&] {
+    if (!scouts) return ScoutResult();
+    const std::vector<std::uint32_t> units =
+        options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
+    return scout(context, units, config.scout_particles, options.init_scale,
+                 read_starts(options.init, context.target->dim()));
   });
-  std::int64_t next_metric = std::min<std::int64_t>(iterations / 4, 75);
-  for (std::int64_t t = 0; t < iterations; ++t) {
-    set_per_unit(*engine, ParameterLayout::step_size, f.step_size);
-    set_per_unit(*engine, ParameterLayout::trajectory_time, f.trajectory_time);
-    LaunchSpec launch;
-    launch.key = context.key;
-    launch.begin = kWarmupIterations + std::uint32_t(t);
-    launch.end = launch.begin + 1;
-    launch.num_leapfrog = config.num_leapfrog;
-    launch.jitter = config.jitter;
-    launch.chees = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 &&
-                   config.num_leapfrog == 0;
-    engine->advance(launch);
-    if (options.warmup_draws && t % options.thin == 0) {
-      append_draws(result.warmup, *engine, 1, (iterations - 1) / options.thin + 1, false);
-      result.warmup_step_size.push_back(f.step_size[0]);
-    }
-    const auto stats = engine->take_stats();
-    const auto gradients = unit_means(stats, stat_gradients, engine->chains(), num_units);
-    for (int u = 0; u < num_units; ++u) f.warmup_gradients[u] += gradients[u] * per;
-    if (config.adapt) {
-      tuner.update(config.harmonic ? harmonic_acceptance(stats, engine->chains(), num_units)
-                                   : unit_means(stats, stat_acceptance, engine->chains(), num_units),
-                   unit_means(stats, stat_chees, engine->chains(), num_units),
-                   launch.chees && t >= iterations / 10);
-      if (learn_metric || launch.chees) window.add(engine->position(), engine->chains(), engine->samples());
-      if (launch.chees && t % 10 == 9) {
-        for (int u = 0; u < num_units; ++u)
-          for (int i = 0; i < d; ++i) centre[u * d + i] = window.mean(u, i);
-        set_axis(*engine, engine->layout().centre(), centre, d);
-      }
-      if (learn_metric && t + 1 >= next_metric && t + 1 <= iterations - iterations / 5) {
-        for (int u = 0; u < num_units; ++u) {
-          const Eigen::MatrixXd s = window.covariance(u);
-          for (int i = 0; i < d; ++i) f.scale[u * d + i] = std::sqrt(s(i, config.model.dense_metric ? i : 0));
-          if (config.model.dense_metric) {
-            const Eigen::MatrixXd c = s.llt().matrixL();
-            for (int i = 0; i < d; ++i)
-              for (int j = 0; j <= i; ++j) f.factor[u * triangle + i * (i + 1) / 2 + j] = c(i, j);
-          }
-        }
-        window.clear();
-        tuner.restart();
-        next_metric = 2 * (t + 1);
-        set_frozen(*engine, config, f);
-      }
-    }
-    context.progress("warm-up", double(t) / iterations);
-  }
-  if (config.adapt) tuner.freeze();
-
-  // Hand the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the
-  // batch.
-  const auto end = engine->position();
-  const int rows = engine->rows(), total = int(options.units.size()) * options.chains;
-  positions.resize(std::size_t(rows) * total);
-  for (int c = 0; c < total; ++c) {
-    const int from = options.pooled ? c : c / options.chains * per + c % options.chains;
-    for (int r = 0; r < rows; ++r)
-      positions[std::size_t(r) * total + c] = end[std::size_t(r) * engine->chains() + from];
-  }
-  if (options.pooled) {
-    auto spread = [&](std::vector<double>& v, std::size_t width) {
-      if (v.empty()) return;
-      const std::vector<double> one(v.begin(), v.begin() + width);
-      v.clear();
-      for (std::size_t u = 0; u < options.units.size(); ++u) v.insert(v.end(), one.begin(), one.end());
-    };
-    spread(f.base_precision, triangle);
-    for (auto* v : {&f.step_size, &f.trajectory_time, &f.log_zeta, &f.base_log_det, &f.scout_gradients,
-                    &f.warmup_gradients, &f.scout_log_z, &f.scout_log_z_se})
-      spread(*v, 1);
-    for (auto* v : {&f.scale, &f.base_mean, &f.base_sd}) spread(*v, d);
-    spread(f.factor, triangle);
-  }
-  superchain.resize(options.chains);
-  to_chain_major(result.warmup);
+  Adapted out = WarmUp(context, config, options, found).run();
+  out.warmup_seconds = seconds_since(clock);
+  return out;
 }
 
 }  // namespace lockstep

@@ -32,6 +32,16 @@ class DualAveraging {
   double step_size() const { return std::exp(log_step_); }
   double average() const { return std::exp(log_average_); }
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("mu", mu_);
+    archive("target", target_);
+    archive("log_step", log_step_);
+    archive("log_average", log_average_);
+    archive("error", error_);
+    archive("count", count_);
+  }
+
  private:
   static constexpr double kShrinkage = 0.05, kOffset = 10, kDecay = 0.75;
   double mu_, target_, log_step_, log_average_, error_, count_;
@@ -58,6 +68,14 @@ class Chees {
   /// The trajectory time, kept between the step size and 1000 steps.
   double trajectory_time(double step_size) const { return within(log_time_, step_size); }
   double average(double step_size) const { return within(log_average_, step_size); }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("log_time", log_time_);
+    archive("log_average", log_average_);
+    archive("second", second_);
+    archive("count", count_);
+  }
 
  private:
   static double within(double log_time, double step_size) {

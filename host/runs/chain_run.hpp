@@ -6,6 +6,7 @@
 #include "host/runs/checkpoint.hpp"
 #include "host/runs/overview.hpp"
 #include "host/runs/scout.hpp"
+#include "host/runs/stored_draws.hpp"
 
 namespace lockstep {
 
@@ -39,36 +40,8 @@ struct Frozen {
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
   }
-};
-
-/// Stored draws of a run, [chain][draw][..].
-struct StoredDraws {
-  int draws = 0;
-  std::int64_t first = 0;   // the iteration of the first
-  std::vector<int> chains;  // of the batch
-  std::vector<float> x, log_density, acceptance, steps, diverging, energy;
-  std::vector<double> weighted_x, log_weight, beta;
-
-  /// f(array) of everything that there is one of for each draw.
-  template <class F>
-  void arrays(F f) {
-    for (auto* v : {&x, &log_density, &acceptance, &steps, &diverging, &energy}) f(*v);
-    for (auto* v : {&weighted_x, &log_weight, &beta}) f(*v);
-  }
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("count", draws);
-    archive("chains", chains);
-    archive("x", x);
-    archive("log_density", log_density);
-    archive("acceptance", acceptance);
-    archive("steps", steps);
-    archive("diverging", diverging);
-    archive("energy", energy);
-    archive("weighted_x", weighted_x);
-    archive("log_weight", log_weight);
-    archive("beta", beta);
-  }
+  /// What one unit has settled, for so many.
+  void spread(int units);
 };
 
 struct ChainRunOptions {
@@ -91,18 +64,34 @@ struct ChainRunOptions {
   std::int64_t overview = 0;    // keep x of all chains at so many iterations at most (Overview); of one unit
   int draw_units = 0;           // keep draws of the first so many units only; 0: of all
   int thin = 1;
-  CheckpointPlan checkpoint;
 };
 
-struct ChainRunResult {
+/// What warm-up hands on.
+struct Adapted {
   Frozen frozen;
+  StoredDraws warmup;                    // x and what goes with it, never weighted
+  std::vector<double> warmup_step_size;  // [draw]
+  std::vector<double> positions;         // [row][unit * chains]
+  std::vector<int> superchain;           // [chain of a unit]
+  double warmup_seconds = 0;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("frozen", frozen);
+    archive("warmup", warmup);
+    archive("warmup_step_size", warmup_step_size);
+    archive("positions", positions);
+    archive("superchain", superchain);
+    archive("warmup_seconds", warmup_seconds);
+  }
+};
+
+struct ChainRunResult : Adapted {
   std::vector<UnitMoments> units;
   std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
   StoredDraws draws;        // where asked for
   Overview overview;
-  StoredDraws warmup;                    // x and what goes with it, never weighted
-  std::vector<double> warmup_step_size;  // [draw]
-  double warmup_seconds = 0, sampling_seconds = 0;
+  double sampling_seconds = 0;
   bool interrupted = false;
 };
 
@@ -111,10 +100,8 @@ struct ChainRunResult {
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options);
 
-/// Warm-up alone, which gives `frozen` and, where they are asked for, the warm-up's draws; `positions`
-/// receives [row][unit * chains].
-void adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-           ChainRunResult& result, std::vector<double>& positions, std::vector<int>& superchain);
+/// Scout and warm-up alone.
+Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
 
 /// Writes the frozen parameters into an engine of units x chains.
 void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen);

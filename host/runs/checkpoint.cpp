@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view kMagic = "lockstep checkpoint ";
-constexpr int kFormat = 3;  // raised when a field comes, goes or changes its meaning
+constexpr int kFormat = 4;  // raised when a field comes, goes or changes its meaning
 constexpr std::size_t kTrailer = 32;
 
 std::string head_of(const std::string& identity) {
@@ -68,8 +68,7 @@ struct FlatObject final : json::json_sax_t {
 std::string Checkpoint::verify(const std::filesystem::path& file, const std::string& identity) {
   if (!std::filesystem::exists(file))
     throw UserError(fmt::format(
-        "{} does not exist (a finished run removes its checkpoint, and one that was interrupted in warm-up "
-        "has none). Leave out --resume to start afresh.",
+        "{} does not exist (a finished run removes its checkpoint). Leave out --resume to start afresh.",
         file.string()));
   std::string text = read_text(file);
   const std::string head = head_of(identity);
@@ -88,6 +87,12 @@ std::string Checkpoint::verify(const std::filesystem::path& file, const std::str
         "only --out DIR and --resume to go on with that run, or another --out.",
         file.string()));
   return text;
+}
+
+bool Checkpoint::holds(const std::string& name) const {
+  const auto& kept = data_.get_ref<const json::object_t&>();
+  const auto from = kept.lower_bound(name);
+  return from != kept.end() && (from->first == name || from->first.starts_with(name + "/"));
 }
 
 Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)

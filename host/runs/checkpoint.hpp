@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,8 @@ class Checkpoint {
   /// Throws UserError when there is no such file, or when it is damaged, of another version or of another run
   /// than `identity`. Returns its text: all but the line and the checksum is CBOR.
   static std::string verify(const std::filesystem::path& file, const std::string& identity);
+  /// Whether anything is kept under `name`.
+  bool holds(const std::string& name) const;
   /// Writes, atomically.
   void write(const std::filesystem::path& file, const std::string& identity);
 
@@ -44,6 +47,20 @@ class Checkpoint {
       const std::string outer = std::exchange(scope_, scope_ + name + "/");
       value.fields(*this);
       scope_ = outer;
+    } else if constexpr (requires { value.rows(), value.cols(), value.data(); }) {  // a matrix
+      std::int64_t rows = value.rows(), cols = value.cols();
+      (*this)(name + "/rows", rows);
+      std::vector<typename T::Scalar> numbers(value.data(), value.data() + value.size());
+      (*this)(name + "/numbers", numbers);
+      if (rows < 0 || (rows == 0) != numbers.empty() || (rows > 0 && std::int64_t(numbers.size()) % rows))
+        refuse();
+      cols = rows > 0 ? std::int64_t(numbers.size()) / rows : 0;
+      value.resize(rows, cols);
+      std::copy(numbers.begin(), numbers.end(), value.data());
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      std::vector<char> text(value.begin(), value.end());
+      bytes(scope_ + name, text);
+      value.assign(text.begin(), text.end());
     } else if constexpr (std::is_arithmetic_v<typename T::value_type>) {
       bytes(scope_ + name, value);
     } else {
@@ -89,8 +106,9 @@ struct CheckpointPlan {
 
   /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again.
   bool due(bool interrupted);
-  /// What `fields(Checkpoint&)` lists, into the file and out of it. A file that cannot be written is said
-  /// once, and costs the run nothing: the one before stays.
+  /// A file that cannot be written is said once, and costs the run nothing: the one before stays.
+  void write(Checkpoint& now);
+  /// What `fields(Checkpoint&)` lists, into the file and out of it.
   template <class Fields>
   void save(Fields&& fields) {
     Checkpoint now;
@@ -102,9 +120,6 @@ struct CheckpointPlan {
     Checkpoint saved(file, identity);
     fields(saved);
   }
-
- private:
-  void write(Checkpoint& now);
 };
 
 /// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is

@@ -15,7 +15,7 @@ namespace lockstep {
 std::int64_t overview_iterations(const TargetInstance& target, int chains);
 
 /// Figures of each coordinate and then of each of the target's own quantities, over unweighted draws of all
-/// chains: the stored draws where all are, else the overview.
+/// chains: those of the overview, or, where none is kept, the stored draws of all chains.
 struct DrawFigures {
   std::vector<DrawDiagnostics> of;  // [dim + quantities]; NaN where there are too few draws
   int chains = 0;

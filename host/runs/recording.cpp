@@ -10,24 +10,6 @@ namespace {
 constexpr std::int64_t kMostBatches = 128;
 constexpr int kEvidenceBlocks = 64;  // of the jackknife for log Z
 
-/// The first `count` draws leave, in the order [draw][chain].
-void drop_draws(StoredDraws& stored, int count) {
-  stored.arrays(
-      [&](auto& v) { v.erase(v.begin(), v.begin() + std::ptrdiff_t(v.size() / stored.draws) * count); });
-  stored.draws -= count;
-}
-
-/// Only those chains stay, in the order [chain][draw].
-void keep_chains(StoredDraws& stored, const std::vector<int>& chains) {
-  stored.arrays([&](auto& v) {
-    const std::size_t of_chain = v.size() / stored.chains.size();
-    for (std::size_t k = 0; k < chains.size(); ++k)
-      std::copy_n(v.begin() + std::size_t(chains[k]) * of_chain, of_chain, v.begin() + k * of_chain);
-    v.resize(chains.size() * of_chain);
-  });
-  stored.chains = chains;
-}
-
 }  // namespace
 
 std::int64_t launch_length(std::int64_t t) {
@@ -92,26 +74,29 @@ UnitMoments Batches::take_marginal() const {
 }
 
 Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-                     std::vector<std::int64_t> last, int known_starts)
+                     std::vector<std::int64_t> last, int known_starts, int threads)
     : config_(config),
       chains_(options.chains),
-      length_((*std::max_element(last.begin(), last.end()) - 1) / options.thin + 1),
+      dim_(layout.dim),
+      threads_(threads),
+      end_(*std::max_element(last.begin(), last.end())),
       plan_(plan_draws(options.draws,
                        options.chains * (options.draw_units > 0 ? options.draw_units : int(last.size())),
-                       length_, options.thin)),
+                       (end_ - 1) / options.thin + 1, options.thin)),
       weighted_(options.weighted_draws),
       overview_(options.chains, layout.dim, options.overview),
       last_(std::move(last)),
       batches_(last_.size(), Batches(options.chains, layout, known_starts)),
       stats_(last_.size(), std::vector<double>(kStatRows, 0.0)) {
   draws_.chains = plan_.chains;
-  // Weighted states are those of the chains themselves: one draw a launch.
+  // Weighted states are those of the chains themselves: one draw a launch. Else as many as a launch may make.
   const std::int64_t of_draw = std::int64_t(plan_.chains.size()) * (layout.dim + kDrawExtraRows);
-  capacity_ =
-      plan_.chains.empty() ? 0
-      : weighted_
-          ? 1
-          : int(std::clamp<std::int64_t>(kLaunchDraws / of_draw, 1, std::max<std::int64_t>(plan_.window, 1)));
+  const std::int64_t longest = launch_length(end_ - 1) / options.thin + 1;
+  if (!plan_.chains.empty())
+    capacity_ =
+        weighted_ ? 1
+                  : int(std::clamp<std::int64_t>(kLaunchDraws / of_draw, 1,
+                                                 std::max<std::int64_t>(std::min(plan_.window, longest), 1)));
   if (gives_evidence(config))
     evidence_.assign(last_.size(), PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
 }
@@ -160,81 +145,47 @@ void Recording::prepare(EngineSpec& spec) const {
 }
 
 void Recording::place(LaunchSpec& launch) {
+  const std::int64_t t = launch.begin, length = launch_length(t);
+  std::int64_t next = (t / length + 1) * length;
+  for (const std::int64_t end : last_)
+    if (end > t) next = std::min(next, end);
+  launch.end = std::uint32_t(next);
   stored_ = capacity_ == 0 ? 0 : place_draws(plan_, capacity_, launch);
   if (weighted_ && stored_ > 0) launch.end = launch.begin + launch.store_from + 1;  // and then stands there
   seen_ = overview_.place(launch);
 }
 
+void Recording::record(Launched& launched) {
+  const std::int64_t begin = launched.spec.begin, end = launched.spec.end, length = launch_length(begin);
+  const bool whole = end % length == 0;
+  const bool boundary = whole || end == end_;
+  if (boundary || std::find(last_.begin(), last_.end(), end) != last_.end())
+    add_sums(launched.engine, since_, end, boundary);
+  add_draws(launched.engine);
+  if (whole) add_evidence(launched.engine, end - length, end);
+  recorded_ = end;
+  if (boundary) since_ = end;
+}
+
 void Recording::add_draws(Engine& engine) {
   overview_.add(engine, seen_);
   if (stored_ == 0) return;
-  append_draws(draws_, engine, stored_, std::min(length_, plan_.window + capacity_), weighted_);
-  if (draws_.draws > plan_.window) drop_draws(draws_, int(draws_.draws - plan_.window));
+  draws_.append(engine, stored_, weighted_);
+  draws_.forget(plan_.window);
 }
 
-void append_draws(StoredDraws& to, Engine& engine, int count, std::int64_t most, bool weighted) {
-  const int d = engine.dim(), chains = engine.chains(), n = engine.samples();
-  const std::size_t stored = to.chains.size();
-  weighted = weighted && n > 1;
-  const bool learns = engine.rows() > n * d;
-  // All at once: vectors that grow hold their contents twice while they do, and these may be most of the
-  // memory.
-  const auto make_room = [&](auto& v, int of_draw) { v.reserve(std::size_t(most) * stored * of_draw); };
-  make_room(to.x, d);
-  const std::pair<std::vector<float>*, DrawRow> statistics[] = {{&to.log_density, draw_log_density},
-                                                                {&to.acceptance, draw_acceptance},
-                                                                {&to.steps, draw_steps},
-                                                                {&to.diverging, draw_diverging},
-                                                                {&to.energy, draw_energy}};
-  for (const auto& [v, row] : statistics) make_room(*v, 1);
-  if (weighted) make_room(to.weighted_x, n * d);
-  if (weighted) make_room(to.log_weight, n);
-  if (weighted && learns) make_room(to.beta, n);
-  const auto draws = engine.draws();
-  for (int k = 0; k < count; ++k)
-    for (std::size_t c = 0; c < stored; ++c) {
-      const auto at = [&](int row) {
-        return draws[(std::size_t(k) * (d + kDrawExtraRows) + row) * stored + c];
-      };
-      for (int i = 0; i < d; ++i) to.x.push_back(at(i));
-      for (const auto& [v, row] : statistics) v->push_back(at(d + row));
-    }
-  to.draws += count;
-  if (!weighted) return;
-  const auto position = engine.position(), cache = engine.cache();
-  for (const int c : to.chains)
-    for (int s = 0; s < n; ++s) {
-      for (int i = 0; i < d; ++i) to.weighted_x.push_back(position[std::size_t(s * d + i) * chains + c]);
-      to.log_weight.push_back(std::log(std::max(cache[std::size_t(1 + s) * chains + c], 1e-300)));
-      if (learns) to.beta.push_back(position[std::size_t(n * d + s) * chains + c]);
-    }
-}
-
-void to_chain_major(StoredDraws& stored) {
-  stored.arrays([&](auto& v) {
-    if (v.empty()) return;
-    const std::size_t draws = stored.draws, chains = stored.chains.size(),
-                      width = v.size() / (draws * chains);
-    auto out = v;
-    for (std::size_t t = 0; t < draws; ++t)
-      for (std::size_t c = 0; c < chains; ++c)
-        std::copy_n(v.begin() + (t * chains + c) * width, width, out.begin() + (c * draws + t) * width);
-    v.swap(out);
-  });
-}
-
-void Recording::finish(ChainRunResult& result, const std::vector<int>& superchain) {
+void Recording::finish(ChainRunResult& result) {
   for (std::size_t u = 0; u < batches_.size(); ++u) {
     result.units.push_back(batches_[u].take(stats_[u]));
-    result.units.back().superchain = superchain;
+    result.units.back().superchain = result.superchain;
     if (!evidence_.empty()) result.log_z.push_back(evidence_[u].value(result.frozen.log_zeta[u]));
   }
   result.overview = std::move(overview_);
   auto& d = result.draws = std::move(draws_);
   const std::int64_t made = (batches_[0].iterations() + plan_.thin - 1) / plan_.thin;
+  d.arrange(dim_, plan_.window, threads_);
   d.first = (made - d.draws) * plan_.thin;
-  to_chain_major(d);
-  if (result.warmup.draws > 0) keep_chains(result.warmup, plan_.chains);
+  if (result.warmup.draws > 0) result.warmup.keep_chains(plan_.chains);
   const ModelSpec& m = config_.model;
   for (double& u : d.beta) u = m.low + (m.high - m.low) / (1 + std::exp(-u));
 }

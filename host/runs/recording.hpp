@@ -2,6 +2,7 @@
 #pragma once
 #include "host/runs/chain_run.hpp"
 #include "host/runs/draw_plan.hpp"
+#include "host/runs/run.hpp"
 
 namespace lockstep {
 
@@ -14,13 +15,6 @@ inline constexpr std::int64_t kLaunchDraws = std::int64_t(1) << 22;
 /// Length of the launch at iteration t: the batch length that t iterations have led to, so that long runs do
 /// not stop for breath every 64 iterations.
 std::int64_t launch_length(std::int64_t t);
-
-/// Appends the `count` draws of the engine's last launch, which stores those of `to.chains`; `most`: as many
-/// draws as there will be at most. `weighted`: the states of all pseudo-samples too, as they are now.
-void append_draws(StoredDraws& to, Engine& engine, int count, std::int64_t most, bool weighted);
-
-/// From the order they are collected in, [draw][chain], to [chain][draw].
-void to_chain_major(StoredDraws& draws);
 
 /// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
 /// depend on nothing but the number of iterations.
@@ -55,21 +49,20 @@ class Recording {
  public:
   /// `last`: the iteration at which each unit ends. `known_starts`: of UnitMoments.
   Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-            std::vector<std::int64_t> last, int known_starts);
+            std::vector<std::int64_t> last, int known_starts, int threads);
 
   /// Which draws are stored, and what an engine is asked to keep of each launch for them and the overview.
   void prepare(EngineSpec& spec) const;
-  /// Sets what the next launch stores; its end may move down.
+  /// The next launch goes up to the next chunk boundary, the next unit's end, or where no more draws can be
+  /// stored; sets what it stores.
   void place(LaunchSpec& launch);
-  /// Takes what it stored.
-  void add_draws(Engine& engine);
+  /// Takes what it leaves.
+  void record(Launched& launched);
+  /// Whether it ended where a run may stop. Sums run on over launches that were cut short for somebody else's
+  /// sake, so that not one bit depends on company; and a run stops at boundaries only, so that none depends on
+  /// an interruption.
+  bool at_boundary() const { return since_ == recorded_; }
 
-  /// Takes the engine's running sums of iterations [begin, end) for the units that end there, or for all that
-  /// are still going where `reset` starts new sums.
-  void add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset);
-  /// Adds the present pairs of the units still going: the chains' states at chunk boundaries are enough,
-  /// neighbours being correlated. The launch began at `begin`.
-  void add_evidence(Engine& engine, std::int64_t begin, std::int64_t end);
   /// Estimates of the first unit so far.
   UnitMoments so_far() const { return batches_[0].take(stats_[0]); }
   UnitMoments marginal_so_far() const { return batches_[0].take_marginal(); }
@@ -83,8 +76,8 @@ class Recording {
   LogZ log_z(std::size_t unit, const Frozen& frozen) const {
     return evidence_[unit].value(frozen.log_zeta[unit]);
   }
-  /// Hands everything to the result of the run, whose frozen parameters are set.
-  void finish(ChainRunResult& result, const std::vector<int>& superchain);
+  /// Hands everything to the result of the run, which has what warm-up handed on.
+  void finish(ChainRunResult& result);
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -93,22 +86,33 @@ class Recording {
     archive("evidence", evidence_);
     archive("draws", draws_);
     archive("overview", overview_);
+    archive("since", since_);
   }
 
  private:
+  /// Takes the engine's running sums of iterations [begin, end) for the units that end there, or for all that
+  /// are still going where `reset` starts new sums.
+  void add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset);
+  /// Adds the present pairs of the units still going: the chains' states at chunk boundaries are enough,
+  /// neighbours being correlated. The launch began at `begin`.
+  void add_evidence(Engine& engine, std::int64_t begin, std::int64_t end);
+  /// Takes the draws that it stored.
+  void add_draws(Engine& engine);
+
   const SamplerConfig& config_;
-  int chains_;           // per unit
-  std::int64_t length_;  // draws that each chain makes
+  int chains_, dim_, threads_;  // chains: per unit
+  std::int64_t end_;            // of the last unit
   DrawPlan plan_;
   bool weighted_;
-  int capacity_;               // draws that a launch can store
+  int capacity_ = 0;           // draws that a launch can store
   int stored_ = 0, seen_ = 0;  // draws of the launch in hand; its draws of the overview
   Overview overview_;
   std::vector<std::int64_t> last_;
+  std::int64_t since_ = 0, recorded_ = 0;         // where the engine's running sums begin and end
   std::vector<Batches> batches_;                  // [unit]
   std::vector<std::vector<double>> stats_;        // [unit][StatRow]
   std::vector<PseudoExtendedEvidence> evidence_;  // [unit], or none
-  StoredDraws draws_;                             // collected as [draw][chain][..]
+  StoredDraws draws_;
 };
 
 }  // namespace lockstep

@@ -15,6 +15,19 @@ struct ScoutResult {
   std::vector<double> log_z, log_z_se;  // with a rough standard error
   std::vector<double> gradients;        // target gradients spent
   std::vector<int> levels;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("particles", particles);
+    archive("dim", dim);
+    archive("position", position);
+    archive("mean", mean);
+    archive("sd", sd);
+    archive("log_z", log_z);
+    archive("log_z_se", log_z_se);
+    archive("gradients", gradients);
+    archive("levels", levels);
+  }
 };
 
 /// Sequential Monte Carlo from N(0, init_scale^2 I) to the target, for every unit on its own: adaptive levels

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "host/runs/stages.hpp"
 #include "host/util/progress.hpp"
 #include "targets/registry.hpp"
 
@@ -71,6 +72,7 @@ struct RunContext {
   /// Called between launches with the stage and the share done; throws Interrupted to stop.
   std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
   std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();
+  std::shared_ptr<Stages> stages = std::make_shared<Stages>();  // what is saved of the run
 };
 
 /// While it lives, the health of a run includes what `own` counts.

@@ -43,6 +43,13 @@ class Window {
     return s;
   }
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("count", count_);
+    archive("sum", sum_);
+    archive("square", square_);
+  }
+
  private:
   int units_, dim_;
   bool dense_;

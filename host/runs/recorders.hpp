@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Recorders that many runs have.
+#include "host/estimators/weighted_moments.hpp"
+#include "host/runs/run.hpp"
+#include "host/runs/weighted_draws.hpp"
+
+namespace lockstep {
+
+/// The statistics, summed over all chains, of recorded iterations and others.
+class StatSums {
+ public:
+  void record(Launched& launched) {
+    const auto& s = launched.stats();
+    const std::size_t n = launched.chains();
+    for (std::size_t r = 0; r < kStatRows; ++r)
+      for (std::size_t c = 0; c < n; ++c) sums_[r] += s[r * n + c];
+  }
+  double operator[](StatRow row) const { return sums_[row]; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("sums", sums_);
+  }
+
+ private:
+  std::vector<double> sums_ = std::vector<double>(kStatRows, 0.0);
+};
+
+/// Moments of recorded iterations, by equal groups of chains.
+class GroupMoments {
+ public:
+  GroupMoments(int groups, const MomentLayout& layout)
+      : layout_(layout), sums_(groups, std::vector<double>(layout.rows(), 0.0)) {}
+  void record(Launched& launched) {
+    if (!launched.spec.record) return;
+    const auto& m = launched.moments();
+    const std::size_t n = launched.chains(), per = n / sums_.size();
+    for (std::size_t r = 0; r < sums_[0].size(); ++r)
+      for (std::size_t c = 0; c < n; ++c) sums_[c / per][r] += m[r * n + c];
+  }
+  WeightedMoments value() const { return weighted_moments(layout_, sums_); }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("sums", sums_);
+  }
+
+ private:
+  MomentLayout layout_;
+  std::vector<std::vector<double>> sums_;  // [group][row]
+};
+
+/// The states in which recorded launches end, by weight; `wanted` false: none.
+struct StateRecorder {
+  WeightedDraws& draws;
+  Control control;
+  bool wanted;
+  void record(Launched& launched) {
+    if (wanted && launched.spec.record) draws.add(launched.engine, control);
+  }
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("draws", draws);
+  }
+};
+
+}  // namespace lockstep

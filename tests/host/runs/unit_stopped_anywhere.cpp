@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that is stopped at any of its launches, in scout, warm-up or sampling, and gone on with, gives the bits
+// of one that was never stopped: for every loop that a run may have.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "host/paths/annealing.hpp"
+#include "host/paths/parallel_tempering.hpp"
+#include "host/runs/chain_run.hpp"
+#include "host/runs/run_context.hpp"
+#include "host/util/interrupt.hpp"
+#include "targets/registry.hpp"
+#include "tests/support/run_python.hpp"
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using Numbers = std::vector<double>;
+
+template <class... More>
+Numbers joined(Numbers first, const More&... more) {
+  (first.insert(first.end(), more.begin(), more.end()), ...);
+  return first;
+}
+
+class StoppedAnywhere : public testing::FolderTest {
+ protected:
+  /// The numbers of `run` in a context that stops it after so many calls of progress (0: never), saving
+  /// between all launches; how many there were.
+  Numbers numbers(RunContext context, int stop_after, bool resume, int* calls = nullptr) {
+    int called = 0;
+    context.stages = std::make_shared<Stages>(
+        CheckpointPlan{folder_ / "checkpoint", "this run", stop_after > 0 ? 1e-9 : 0, resume});
+    context.progress = [&](const std::string&, double) {
+      if (++called == stop_after) throw Interrupted();
+    };
+    const Numbers all = run_(context);
+    if (calls != nullptr) *calls = called;
+    return all;
+  }
+
+  void agrees(const RunContext& context, std::function<Numbers(const RunContext&)> run) {
+    run_ = std::move(run);
+    int calls = 0;
+    const Numbers whole = numbers(context, 0, false, &calls);
+    ASSERT_GT(calls, 10);
+    for (const double v : whole) ASSERT_TRUE(std::isfinite(v));
+    int tried = 0;
+    for (int stop = 1; stop < calls; stop += 1 + stop / 4) {
+      std::filesystem::remove(folder_ / "checkpoint");
+      EXPECT_THROW(numbers(context, stop, false), Interrupted);
+      const bool saved = std::filesystem::exists(folder_ / "checkpoint");
+      int again = 0;
+      EXPECT_EQ(numbers(context, 0, saved, &again), whole)
+          << "stopped after call " << stop << " of " << calls;
+      if (saved) {
+        EXPECT_LT(again, calls) << "nothing was done twice";
+        ++tried;
+      }
+    }
+    EXPECT_GT(tried, 5);
+  }
+
+ private:
+  std::function<Numbers(const RunContext&)> run_;
+};
+
+void sampler_agrees(
+    const testing::Job& job, const std::function<void(ChainRunOptions&)>& change,
+    const std::function<void(const RunContext&, std::function<Numbers(const RunContext&)>)>& test) {
+  const RunOptions run = testing::run_of(job);
+  const auto target = build_target(run);
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
+  ChainRunOptions options = chain_run_options(run, {0, 1});
+  change(options);
+  test(make_context(run, *target, "stops"), [&](const RunContext& context) {
+    const ChainRunResult r = run_chains(context, config, options);
+    Numbers all =
+        joined(r.frozen.step_size, r.frozen.trajectory_time, r.frozen.scale, r.frozen.warmup_gradients);
+    for (const UnitMoments& u : r.units) all = joined(all, u.sums, u.stats);
+    for (const LogZ& z : r.log_z) all = joined(all, Numbers{z.estimate, z.se});
+    return joined(all, r.draws.x, r.warmup.x, r.warmup_step_size);
+  });
+}
+
+TEST_F(StoppedAnywhere, PseudoExtended) {
+  sampler_agrees(
+      {.target = "mixture20", .iterations = 300, .chains = 8, .warmup = 60},
+      [](ChainRunOptions& o) { o.draws = 200; }, [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
+TEST_F(StoppedAnywhere, LearnedMetricWithDrawsOfTheWarmUp) {
+  sampler_agrees(
+      {.target = "banana",
+       .sampler = "hmc",
+       .sampler_settings = {{"metric", "dense"}},
+       .iterations = 200,
+       .chains = 8,
+       .warmup = 300},
+      [](ChainRunOptions& o) {
+        o.units = {0};
+        o.draws = 400;
+        o.warmup_draws = true;
+      },
+      [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
+/// A normal target of 3 dimensions from a wider base.
+struct Path {
+  RunOptions run = testing::run_of({.target = "gaussian", .target_settings = {{"dim", 3}}});
+  std::unique_ptr<TargetInstance> target = build_target(run);
+  RunContext context = make_context(run, *target, "stops");
+  GaussianBase base =
+      GaussianBase::from_moments(Eigen::Vector3d::Ones(), 9 * Eigen::Matrix3d::Identity(), 1, 0.5, "given");
+  static Pilot pilot(const RunContext& context, const GaussianBase& base) {
+    PilotOptions p;
+    p.particles = p.seeds = 64;
+    return context.stages->once<Pilot>("pilot", [&] { return run_pilot(context, base, p); });
+  }
+  static Numbers of(const PathRunResult& r) {
+    return joined(r.moments.mean, r.moments.mean_se, r.draws.x, r.draws.log_weight,
+                  Numbers{r.acceptance, r.gradients, r.round_trips, double(r.iterations)});
+  }
+};
+
+TEST_F(StoppedAnywhere, TemperedChains) {
+  for (const Tempering tempering : {Tempering::levels, Tempering::joint}) {
+    const Path path;
+    TemperedOptions o;
+    o.tempering = tempering;
+    o.control = tempering == Tempering::joint ? Control::logistic : Control::none;
+    o.chains = 64;
+    o.gradients = 64 * 5 * 600;
+    o.se = 1e-4;
+    o.draws = true;
+    o.draw_limit = 16;
+    agrees(path.context, [&](const RunContext& context) {
+      const TemperedResult r = run_tempered(context, path.base, Path::pilot(context, path.base), o);
+      return joined(Path::of(r),
+                    Numbers{r.ends.estimate, r.stepping.estimate, r.stepping.se, r.drift.estimate});
+    });
+  }
+}
+
+TEST_F(StoppedAnywhere, ParallelTempering) {
+  const Path path;
+  ParallelTemperingOptions o;
+  o.ladder = {0, 0.2, 0.6, 1};
+  o.copies = 16;
+  o.gradients = 64 * 5 * 500;
+  o.se = 1e-4;
+  o.draws = true;
+  agrees(path.context, [&](const RunContext& context) {
+    const auto r = run_parallel_tempering(context, path.base, Path::pilot(context, path.base), o);
+    return joined(Path::of(r), r.samples.ladder, r.samples.delta, r.rejection);
+  });
+}
+
+TEST_F(StoppedAnywhere, AnnealingBothWays) {
+  const Path path;
+  agrees(path.context, [&](const RunContext& context) {
+    const Pilot pilot = Path::pilot(context, path.base);
+    AnnealingOptions o;
+    for (int k = 0; k <= 1000; ++k) o.ladder.push_back(k / 1000.0);
+    for (const double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, pilot.barriers()));
+    o.runs = 32;
+    Numbers all;
+    for (const bool reverse : {false, true}) {
+      o.reverse = reverse;
+      const auto& r = context.stages->once<AnnealingResult>(reverse ? "back" : "forward",
+                                                            [&] { return anneal(context, path.base, o); });
+      all = joined(all, r.log_weight, r.position, Numbers{r.acceptance, r.gradients});
+    }
+    return all;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
