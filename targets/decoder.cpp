@@ -188,6 +188,87 @@ std::vector<double> linear_evidence(const Layer& layer, double noise, const Matr
   return log_z;
 }
 
+/// Latent variables, by the shape of the decoder's first layer.
+int latent_dim(TargetInput& in, const Tensors& tensors) {
+  for (const char* first : {"decoder_W0", "decoder.0.weight"})
+    if (const auto found = tensors.find(first); found != tensors.end() && found->second.shape.size() == 2)
+      return found->second.shape[first[7] == '_' ? 0 : 1];
+  in.fail(
+      "the weights have no decoder_W0 or decoder.0.weight, as a matrix (the decoder's first layer). "
+      "Rename them; see: lockstep targets decoder");
+}
+
+std::vector<Layer> read_decoder(TargetInput& in, const Tensors& tensors, const Asked& asked, int dim,
+                                std::set<std::string>& used) {
+  auto stack = read_stack(in, tensors, "decoder", dim, used);
+  if (stack.size() > std::size_t(Decoder::kMostLayers))
+    in.fail("the decoder has more than " + std::to_string(Decoder::kMostLayers) +
+            " layers (as many are held). Give a shallower one");
+  if (asked.hidden.size() > 1 && asked.hidden.size() + 1 != stack.size())
+    in.fail("target.activation names " + std::to_string(asked.hidden.size()) +
+            " activations (the decoder has " + std::to_string(stack.size() - 1) +
+            " hidden layers). Give one for all, or one for each");
+  return stack;
+}
+
+/// Images of latent variables that are drawn, and kept in `items`.
+Matrix simulated_images(TargetInput& in, const Asked& asked, const std::vector<Layer>& stack, Items& items) {
+  const std::string& from = asked.images;
+  const int pixels = int(stack.back().b.size()), dim = int(stack.front().w.cols());
+  int count = 0;
+  const auto end = from.data() + from.size();
+  if (std::from_chars(from.data() + 9, end, count).ptr != end || count < 1 || count > 1000000)
+    in.fail("target.images is " + from +
+            " (a number of images from 1 to 1000000 follows the colon). Give, for "
+            "example, simulate:100");
+  if (double(count) * pixels > 2e9)
+    in.fail("target.images is " + from + " (that many images of " + std::to_string(pixels) +
+            " pixels do not fit). Give fewer");
+  ExactDraw draw(asked.seed);
+  Matrix z = standard_normal(draw, count, dim);
+  Matrix images = through(stack, z, asked, false);
+  for (double& y : images.reshaped<Eigen::RowMajor>())
+    y = asked.binary ? (draw.uniform() < sigmoid(y) ? 1.0 : 0.0) : y + asked.noise * draw.normal();
+  if (asked.items > 0 && asked.items < count) {
+    z.conservativeResize(asked.items, Eigen::NoChange);
+    images.conservativeResize(asked.items, Eigen::NoChange);
+  }
+  items.exact.assign(z.data(), z.data() + z.size());
+  return images;
+}
+
+/// Means and standard deviations of the base: the encoder's, or the prior's where there is none.
+void read_base(TargetInput& in, const Tensors& tensors, const Asked& asked, const Matrix& images,
+               Items& items, std::set<std::string>& used) {
+  const int count = int(images.rows()), pixels = int(images.cols()), dim = latent_dim(in, tensors);
+  const auto encoder = read_stack(in, tensors, "encoder_h", pixels, used);
+  const int width = encoder.empty() ? pixels : int(encoder.back().b.size());
+  const auto mean = read_stack(in, tensors, "encoder_mean", width, used),
+             log_sd = read_stack(in, tensors, "encoder_std", width, used);
+  refuse_unused(in, tensors, used);
+  if (mean.empty() != log_sd.empty() || (mean.empty() && !encoder.empty()))
+    in.fail(
+        "the encoder has encoder_mean or encoder_std alone, or neither (a base takes both). Give both, or no "
+        "encoder");
+  Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
+  if (!mean.empty()) {
+    items.base = "encoder";
+    const Matrix h = through(encoder, images, asked, true);
+    centre = through(mean, h, asked, false);
+    sd = through(log_sd, h, asked, false).array().exp();
+    if (centre.cols() != dim || sd.cols() != dim)
+      in.fail("the encoder gives " + std::to_string(centre.cols()) + " means and " +
+              std::to_string(sd.cols()) + " standard deviations (there are " + std::to_string(dim) +
+              " latent variables). Check encoder_mean and encoder_std");
+  }
+  if (!centre.allFinite() || !sd.allFinite() || sd.minCoeff() < 1e-30)
+    in.fail(
+        "the encoder gives a mean or a standard deviation that is no use (not finite, or zero). Check its "
+        "weights, or leave encoder_mean and encoder_std out");
+  items.base_mean.assign(centre.data(), centre.data() + centre.size());
+  items.base_sd.assign(sd.data(), sd.data() + sd.size());
+}
+
 }  // namespace
 
 TargetInfo DecoderTarget::info() {
@@ -234,48 +315,16 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
   const double noise = binary ? 0 : asked.noise;
   const std::string& from = asked.images;
   const Tensors tensors = in.tensors(asked.weights);
-  int dim = -1;
-  for (const char* first : {"decoder_W0", "decoder.0.weight"})
-    if (const auto found = tensors.find(first); found != tensors.end() && found->second.shape.size() == 2)
-      dim = found->second.shape[first[7] == '_' ? 0 : 1];
-  if (dim < 1)
-    in.fail(
-        "the weights have no decoder_W0 or decoder.0.weight, as a matrix (the decoder's first layer). "
-        "Rename them; see: lockstep targets decoder");
+  const int dim = latent_dim(in, tensors);
   std::set<std::string> used;
-  const auto stack = read_stack(in, tensors, "decoder", dim, used);
-  if (stack.size() > std::size_t(Decoder::kMostLayers))
-    in.fail("the decoder has more than " + std::to_string(Decoder::kMostLayers) +
-            " layers (as many are held). Give a shallower one");
-  if (asked.hidden.size() > 1 && asked.hidden.size() + 1 != stack.size())
-    in.fail("target.activation names " + std::to_string(asked.hidden.size()) +
-            " activations (the decoder has " + std::to_string(stack.size() - 1) +
-            " hidden layers). Give one for all, or one for each");
+  const auto stack = read_decoder(in, tensors, asked, dim, used);
   const int pixels = int(stack.back().b.size());
 
   Built<Decoder> built(dim);
   auto items = std::make_shared<Items>();
   Matrix images;
   if (from.rfind("simulate:", 0) == 0) {
-    int count = 0;
-    const auto end = from.data() + from.size();
-    if (std::from_chars(from.data() + 9, end, count).ptr != end || count < 1 || count > 1000000)
-      in.fail("target.images is " + from +
-              " (a number of images from 1 to 1000000 follows the colon). Give, for "
-              "example, simulate:100");
-    if (double(count) * pixels > 2e9)
-      in.fail("target.images is " + from + " (that many images of " + std::to_string(pixels) +
-              " pixels do not fit). Give fewer");
-    ExactDraw draw(asked.seed);
-    Matrix z = standard_normal(draw, count, dim);
-    images = through(stack, z, asked, false);
-    for (double& y : images.reshaped<Eigen::RowMajor>())
-      y = binary ? (draw.uniform() < sigmoid(y) ? 1.0 : 0.0) : y + noise * draw.normal();
-    if (asked.items > 0 && asked.items < count) {
-      z.conservativeResize(asked.items, Eigen::NoChange);
-      images.conservativeResize(asked.items, Eigen::NoChange);
-    }
-    items->exact.assign(z.data(), z.data() + z.size());
+    images = simulated_images(in, asked, stack, *items);
   } else {
     images = read_images(in, asked, pixels, *items);
   }
@@ -285,32 +334,7 @@ Built<Decoder> DecoderTarget::build(TargetInput& in) {
     items->rows = side * side == pixels ? side : 1;
     items->columns = pixels / items->rows;
   }
-  const auto encoder = read_stack(in, tensors, "encoder_h", pixels, used);
-  const int width = encoder.empty() ? pixels : int(encoder.back().b.size());
-  const auto mean = read_stack(in, tensors, "encoder_mean", width, used),
-             log_sd = read_stack(in, tensors, "encoder_std", width, used);
-  refuse_unused(in, tensors, used);
-  if (mean.empty() != log_sd.empty() || (mean.empty() && !encoder.empty()))
-    in.fail(
-        "the encoder has encoder_mean or encoder_std alone, or neither (a base takes both). Give both, or no "
-        "encoder");
-  Matrix centre = Matrix::Zero(count, dim), sd = Matrix::Ones(count, dim);
-  if (!mean.empty()) {
-    items->base = "encoder";
-    const Matrix h = through(encoder, images, asked, true);
-    centre = through(mean, h, asked, false);
-    sd = through(log_sd, h, asked, false).array().exp();
-    if (centre.cols() != dim || sd.cols() != dim)
-      in.fail("the encoder gives " + std::to_string(centre.cols()) + " means and " +
-              std::to_string(sd.cols()) + " standard deviations (there are " + std::to_string(dim) +
-              " latent variables). Check encoder_mean and encoder_std");
-  }
-  if (!centre.allFinite() || !sd.allFinite() || sd.minCoeff() < 1e-30)
-    in.fail(
-        "the encoder gives a mean or a standard deviation that is no use (not finite, or zero). Check its "
-        "weights, or leave encoder_mean and encoder_std out");
-  items->base_mean.assign(centre.data(), centre.data() + centre.size());
-  items->base_sd.assign(sd.data(), sd.data() + sd.size());
+  read_base(in, tensors, asked, images, *items, used);
   if (!binary && stack.size() == 1) items->log_z = linear_evidence(stack[0], noise, images);
   items->values.assign(images.data(), images.data() + images.size());
   if (count == 1 && !items->log_z.empty()) built.truth.log_z = items->log_z[0];

@@ -48,9 +48,14 @@ void read_schedule(EvidenceConfig& c, SettingsReader& s, const RunOptions& run) 
     if (run.sampler_settings.contains(key)) s.refuse(key, "left out, for the schedule is a list");
 }
 
+/// A particle costs some 150 gradients on its way: the scout may spend a fifth.
+std::int64_t scout_particles(double planned) {
+  return std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
+}
+
 /// The budget pays for the scout and the warm-up too.
-EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim, Tails tails, double planned,
-                                      std::int64_t scout_particles) {
+EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim, Tails tails,
+                                      double planned) {
   RunOptions sampling = run;
   sampling.sampler = "pe";
   c.pseudo_extended = sampler_config(sampling, dim, tails);
@@ -60,7 +65,8 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
         "pseudo-samples or more (else the chain knows no normaliser). Leave out sampler.instrument, "
         "beta, beta_min, beta_max and --paper-settings");
   if (!sampling.sampler_settings.contains("scout_particles"))
-    c.pseudo_extended.effective["scout_particles"] = c.pseudo_extended.scout_particles = int(scout_particles);
+    c.pseudo_extended.effective["scout_particles"] = c.pseudo_extended.scout_particles =
+        int(scout_particles(planned));
   if (run.chains == 0) run.chains = 64;
   const double iteration = 10.0 * c.pseudo_extended.model.pseudo_samples * run.chains;
   if (run.warmup == RunOptions().warmup && !run.says("warmup"))
@@ -76,6 +82,78 @@ int default_groups(const EvidenceConfig& c, int chains, double planned) {
   constexpr int least = 8, most = 64;
   if (!c.runs_on() || c.is(EvidenceKind::ladder)) return least;
   return std::clamp(int(std::min(chains / 32.0, planned / 620 / 128)), least, most);
+}
+
+/// A multiple of the groups.
+int whole_groups(const EvidenceConfig& c, double n) {
+  return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
+}
+
+void refuse_of_one_pass(const EvidenceConfig& c, const RunOptions& run) {
+  if (c.iterations > 0)
+    throw UserError(
+        fmt::format("--iterations goes with methods whose chains run on and on ({} is one pass). Give "
+                    "--gradients or --se",
+                    c.method));
+  if (run.chains > 0)
+    throw UserError(fmt::format(
+        "--chains goes with methods whose chains run on and on ({} has as many as --gradients allow). "
+        "Leave it out",
+        c.method));
+}
+
+void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int dim, double planned) {
+  c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
+                    {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
+  if (c.base == "gaussian") {
+    c.base_mean = per_axis(s, run, "base_mean", 0, dim);
+    c.base_sd = per_axis(s, run, "base_sd", 1, dim);
+    for (double v : c.base_sd)
+      if (!(v > 0)) s.refuse("base_sd", "above zero");
+  } else {
+    for (const char* key : {"base_mean", "base_sd"})
+      if (s.has(key)) s.refuse(key, "of base gaussian only");
+  }
+  c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+  // A restart costs some 1500 gradients: those of the mixture, which wants many, may take a tenth.
+  const double starts = c.base == "mixture"  ? std::clamp(0.1 * planned / 1500, 64.0, 1024.0)
+                        : c.base == "advi"   ? 64
+                        : c.base == "warmup" ? 128
+                                             : 2000;
+  c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
+  if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
+  c.scout_particles = int(s.integer("scout_particles", scout_particles(planned), 64, 1 << 20));
+}
+
+/// How many chains there are, and how much of them is discarded.
+void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, double planned) {
+  const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
+             particles = c.is(EvidenceKind::particles);
+  // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
+  c.chains = whole_groups(c, run.chains > 0 ? run.chains : 256);
+  const double growth = std::sqrt(std::max(1.0, planned / 1e7));  // of the copies of a ladder
+  if (c.runs_on()) {
+    // What settles takes so many iterations, however many follow.
+    const double longer = c.gradients / 1e7 / (copies ? growth : c.chains / 256.0);
+    const double share = (copies ? 0.33 : 0.2) / (c.iterations > 0 ? 1 : std::max(1.0, longer));
+    c.discard = s.in_range("discard", share, 0, 0.9);
+  }
+  if (copies) {
+    if (run.chains > 0)
+      throw UserError(
+          fmt::format("--chains goes with other methods (the chains of {} are its levels). Give "
+                      "--set sampler.copies and sampler.levels",
+                      c.method));
+    const auto given = s.integer("copies", 0, 0, 1 << 20);
+    c.copies = c.groups * int((given + c.groups - 1) / c.groups);
+  }
+  c.seeds = c.copies > 0           ? c.copies
+            : copies               ? c.groups * int(8 * growth)
+            : anneals || particles ? c.groups
+                                   : c.chains;
+  // What is held at a time, as far as it can be said before the pilot.
+  if (copies) c.chains = c.seeds * (1 + (c.steps > 0 ? c.steps : c.of->steps(kTypicalBarrier)));
+  if (anneals) c.chains = whole_groups(c, planned / (double(c.steps) * c.num_leapfrog));
 }
 
 }  // namespace
@@ -109,50 +187,20 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
   c.gradients = run.gradients > 0 ? run.gradients : 1e8;
   if (!(run.gradients > 0)) c.iterations = run.iterations;
-  if (c.iterations > 0 && !c.runs_on())
-    throw UserError(
-        fmt::format("--iterations goes with methods whose chains run on and on ({} is one pass). Give "
-                    "--gradients or --se",
-                    c.method));
-  if (run.chains > 0 && !c.runs_on())
-    throw UserError(fmt::format(
-        "--chains goes with methods whose chains run on and on ({} has as many as --gradients allow). "
-        "Leave it out",
-        c.method));
+  if (!c.runs_on()) refuse_of_one_pass(c, run);
   if (c.is(EvidenceKind::items))
     throw UserError("method bound is for targets with many items (images). Use --method auto or ais");
   const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
-  // A particle costs some 150 gradients on its way: the scout may spend a fifth.
-  const auto scout_particles = std::int64_t(std::clamp(0.2 * planned / 150, 256.0, 2048.0));
   refuse_unused(run, {"warmup_draws"}, "evidence");
   if (c.is(EvidenceKind::pseudo_extended))
-    return pseudo_extended_config(std::move(c), run, dim, tails, planned, scout_particles);
+    return pseudo_extended_config(std::move(c), run, dim, tails, planned);
   refuse_unused(run, {"warmup", "paper_settings", "thin"}, "method " + c.method);
 
   SettingsReader s(run.sampler_settings, "method " + c.method);
   const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
              particles = c.is(EvidenceKind::particles), chains = c.is(EvidenceKind::chains);
   c.groups = int(s.integer("groups", default_groups(c, run.chains, planned), 4, 64));
-  c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
-                    {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
-  if (c.base == "gaussian") {
-    c.base_mean = per_axis(s, run, "base_mean", 0, dim);
-    c.base_sd = per_axis(s, run, "base_sd", 1, dim);
-    for (double v : c.base_sd)
-      if (!(v > 0)) s.refuse("base_sd", "above zero");
-  } else {
-    for (const char* key : {"base_mean", "base_sd"})
-      if (s.has(key)) s.refuse(key, "of base gaussian only");
-  }
-  c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
-  // A restart costs some 1500 gradients: those of the mixture, which wants many, may take a tenth.
-  const double starts = c.base == "mixture"  ? std::clamp(0.1 * planned / 1500, 64.0, 1024.0)
-                        : c.base == "advi"   ? 64
-                        : c.base == "warmup" ? 128
-                                             : 2000;
-  c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
-  if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
-  c.scout_particles = int(s.integer("scout_particles", scout_particles, 64, 1 << 20));
+  read_base(c, s, run, dim, planned);
   c.num_leapfrog = int(s.integer("num_leapfrog", method.num_leapfrog, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
@@ -164,34 +212,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (copies || c.own_ladder()) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
-  const auto whole_groups = [&](double n) {
-    return c.groups * int(std::clamp(n / c.groups, 4.0, double(1 << 20) / c.groups));
-  };
-  // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
-  c.chains = whole_groups(run.chains > 0 ? run.chains : 256);
-  const double growth = std::sqrt(std::max(1.0, planned / 1e7));  // of the copies of a ladder
-  if (c.runs_on()) {
-    // What settles takes so many iterations, however many follow.
-    const double longer = c.gradients / 1e7 / (copies ? growth : c.chains / 256.0);
-    const double share = (copies ? 0.33 : 0.2) / (c.iterations > 0 ? 1 : std::max(1.0, longer));
-    c.discard = s.in_range("discard", share, 0, 0.9);
-  }
-  if (copies) {
-    if (run.chains > 0)
-      throw UserError(
-          fmt::format("--chains goes with other methods (the chains of {} are its levels). Give "
-                      "--set sampler.copies and sampler.levels",
-                      c.method));
-    const auto given = s.integer("copies", 0, 0, 1 << 20);
-    c.copies = c.groups * int((given + c.groups - 1) / c.groups);
-  }
-  c.seeds = c.copies > 0           ? c.copies
-            : copies               ? c.groups * int(8 * growth)
-            : anneals || particles ? c.groups
-                                   : c.chains;
-  // What is held at a time, as far as it can be said before the pilot.
-  if (copies) c.chains = c.seeds * (1 + (c.steps > 0 ? c.steps : method.steps(kTypicalBarrier)));
-  if (anneals) c.chains = whole_groups(planned / (double(c.steps) * c.num_leapfrog));
+  read_chains(c, s, run, planned);
   if (!copies && c.runs_on()) run.chains = c.chains;  // for run.toml
   s.finish();
   c.effective = s.effective();
@@ -200,7 +221,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const double share = (particles ? 1.0 : c.pilot_share) / (std::max(0, c.bootstrap) + 1);
   const double levels = kTypicalBarrier * std::sqrt(kPi) / c.rate;
   c.particles =
-      whole_groups(std::min(share * planned / (levels * c.pilot_leapfrog), particles ? 1e6 : 16384.0));
+      whole_groups(c, std::min(share * planned / (levels * c.pilot_leapfrog), particles ? 1e6 : 16384.0));
   return c;
 }
 

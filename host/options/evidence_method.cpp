@@ -46,6 +46,43 @@ Lines with(Lines lines, const std::string& but = "") {
   return lines;
 }
 
+const std::string kSchedules =
+    "barrier (equal communication barrier, from the pilot), linear, sigmoid, quadratic, or a list from 0 to "
+    "1 "
+    "(default barrier)";
+const Lines kAnnealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
+                          {"schedule", kSchedules}};
+const Lines kChains = {{"discard",
+                        "share of the iterations that is not recorded (default 0.2; of long runs less: no "
+                        "more iterations than at 1e7 gradients)"},
+                       {"seeds",
+                        "where chains begin: pilot (its states at all levels) or base (a fresh draw of the "
+                        "base at beta = 0; short chains are then biased) (default pilot)"}};
+const Lines kCopies = {{"copies", "independent copies of the ladder (default by the budget)"},
+                       {"levels", "chains of a copy (default by the barrier)"},
+                       {"schedule", kSchedules},
+                       {"discard",
+                        "share of the iterations in which the ladder adapts (default 0.33; of long runs "
+                        "less, as for the others)"}};
+
+Lines simulated_settings() {
+  Lines lines = kChains;
+  lines.push_back({"schedule",
+                   "pilot (the levels that it chose), barrier, linear, sigmoid, quadratic, or a list from 0 "
+                   "to 1 (default pilot)"});
+  lines.push_back({"levels", "of a named schedule (default by the barrier)"});
+  lines.push_back({"weights",
+                   "log weights v_k of a schedule that is a list, for densities without the base's guess of "
+                   "log Z (default the pilot's, which make all levels but the ends equally likely)"});
+  return lines;
+}
+
+Lines extended_settings() {
+  for (const auto& s : sampler_registry())
+    if (s.name == "pe") return {s.settings.begin(), s.settings.end()};
+  return {};
+}
+
 // Numbers of steps by the barrier. Of parallel tempering: twice the barrier is best for round trips (Syed et al.
 // 2022); the trapezoid rule wants more, and simulated tempering takes a step at most at a time.
 int for_round_trips(double barrier) { return std::clamp(int(std::lround(2 * barrier)) + 1, 7, 128); }
@@ -61,62 +98,31 @@ const EvidenceMethod* named(const std::string& name) {
 }  // namespace
 
 const std::vector<EvidenceMethod>& method_registry() {
-  const std::string schedules =
-      "barrier (equal communication barrier, from the pilot), linear, sigmoid, quadratic, or a list from 0 "
-      "to 1 "
-      "(default barrier)";
-  const Lines annealing = {{"temperatures", "inverse temperatures after the first (default 1000)"},
-                           {"schedule", schedules}};
-  const Lines chains = {{"discard",
-                         "share of the iterations that is not recorded (default 0.2; of long runs less: no "
-                         "more iterations than at 1e7 gradients)"},
-                        {"seeds",
-                         "where chains begin: pilot (its states at all levels) or base (a fresh draw of the "
-                         "base at beta = 0; short chains are then biased) (default pilot)"}};
-  const Lines copies = {{"copies", "independent copies of the ladder (default by the budget)"},
-                        {"levels", "chains of a copy (default by the barrier)"},
-                        {"schedule", schedules},
-                        {"discard",
-                         "share of the iterations in which the ladder adapts (default 0.33; of long runs "
-                         "less, as for the others)"}};
-  Lines simulated = chains;
-  simulated.push_back(
-      {"schedule",
-       "pilot (the levels that it chose), barrier, linear, sigmoid, quadratic, or a list from 0 to 1 "
-       "(default pilot)"});
-  simulated.push_back({"levels", "of a named schedule (default by the barrier)"});
-  simulated.push_back({"weights",
-                       "log weights v_k of a schedule that is a list, for densities without the base's guess "
-                       "of log Z (default "
-                       "the pilot's, which make all levels but the ends equally likely)"});
-  Lines extended;
-  for (const auto& s : sampler_registry())
-    if (s.name == "pe") extended.insert(extended.end(), s.settings.begin(), s.settings.end());
   static const std::vector<EvidenceMethod> methods = {
       {.info =
            {"auto", "the many-chain recipe: st, and where exact draws exist annealing both ways to bound it",
             "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
             "integrated out; stepping stones check it",
-            with(chains), "docs/decisions/0007-evidence.md"},
+            with(kChains), "docs/decisions/0007-evidence.md"},
        .kind = EvidenceKind::chains,
        .checks_both_ways = true},
       {.info = {"st", "simulated tempering with the pilot's weights or with given ones",
                 "p(x, k) ~ exp(v_k) gamma_{beta_k}(x); log Z = log zeta + v_0 - v_K + log of the ratio of "
                 "the sums of "
                 "p(K | x) and p(0 | x)",
-                with(simulated), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
+                with(simulated_settings()), "Marinari & Parisi (1992); Rao-Blackwell: Carlson et al. (2016)"},
        .kind = EvidenceKind::chains,
        .scheduled = true,
        .steps = for_single_steps},
       {.info = {"ct-gibbs", "continuous tempering, beta drawn from its conditional",
-                "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(chains),
+                "p(x, beta) ~ gamma_beta(x) on [0, 1]; beta | x a truncated exponential", with(kChains),
                 "Graham & Storkey (2017), section 4"},
        .kind = EvidenceKind::chains,
        .tempering = Tempering::gibbs,
        .by_stones = true},
       {.info = {"ct-joint", "continuous tempering, beta moved by the trajectory itself",
                 "p(x, u) ~ gamma_beta(x) sigmoid(u) sigmoid(-u), beta = sigmoid(u); HMC on (x, u)",
-                with(chains), "Graham & Storkey (2017), section 4"},
+                with(kChains), "Graham & Storkey (2017), section 4"},
        .kind = EvidenceKind::chains,
        .num_leapfrog = 10,
        .tempering = Tempering::joint,
@@ -126,19 +132,19 @@ const std::vector<EvidenceMethod>& method_registry() {
            {"extended", "the extended Hamiltonian: draws at beta = 1 alone count (a baseline)",
             "beta(u) of period 4, 1 for |u| <= 1/2, 0 for |u| >= 3/2; log Z = log zeta + log of the ratio of "
             "visits",
-            with(chains), "Gobbo & Leimkuhler (2015)"},
+            with(kChains), "Gobbo & Leimkuhler (2015)"},
        .kind = EvidenceKind::chains,
        .tempering = Tempering::joint,
        .control = Control::plateaus},
       {.info = {"pt", "parallel tempering: even-odd swaps, equal rejection, many copies at once",
                 "log Z by Bennett's ratio between neighbours; beside it both stepping stones, MBAR and the "
                 "integral",
-                with(copies), "Syed, Bouchard-Cote, Deligiannidis & Doucet (2022)"},
+                with(kCopies), "Syed, Bouchard-Cote, Deligiannidis & Doucet (2022)"},
        .kind = EvidenceKind::ladder,
        .scheduled = true,
        .steps = for_round_trips},
       {.info = {"ti", "thermodynamic integration over the levels of parallel tempering",
-                "log Z = log zeta - int_0^1 E_beta[Delta] d beta, by the trapezoid rule", with(copies),
+                "log Z = log zeta - int_0^1 E_beta[Delta] d beta, by the trapezoid rule", with(kCopies),
                 "Gelman & Meng (1998); Calderhead & Girolami (2009)"},
        .kind = EvidenceKind::ladder,
        .scheduled = true,
@@ -149,14 +155,14 @@ const std::vector<EvidenceMethod>& method_registry() {
                 "Del Moral, Doucet & Jasra (2006)"},
        .kind = EvidenceKind::particles},
       {.info = {"ais", "annealed importance sampling",
-                "log Z = log zeta + log mean exp sum_k (beta_k - beta_{k+1}) Delta", with(annealing),
+                "log Z = log zeta + log mean exp sum_k (beta_k - beta_{k+1}) Delta", with(kAnnealing),
                 "Neal (2001)"},
        .kind = EvidenceKind::annealing,
        .num_leapfrog = 1,
        .scheduled = true},
       {.info = {"bdmc", "annealing both ways, for targets with exact draws: two-sided bounds",
-                "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them", with(annealing),
-                "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
+                "E log w forward <= log Z <= -E log w reverse; Bennett's ratio between them",
+                with(kAnnealing), "Grosse, Ghahramani & Adams (2015); Bennett (1976)"},
        .kind = EvidenceKind::annealing,
        .num_leapfrog = 1,
        .both_ways = true,
@@ -168,8 +174,8 @@ const std::vector<EvidenceMethod>& method_registry() {
                 "Burda, Grosse & Salakhutdinov (2016)"},
        .kind = EvidenceKind::items},
       {.info = {"pe", "the pseudo-extended chain of lockstep sample",
-                "log Z = log zeta + log sum (1 - w_i) w_1(x_i) - log sum (1 - w_i) w_0(x_i)", extended,
-                "Nemeth et al. (2019); the estimate: host/estimators/pe_evidence.hpp"},
+                "log Z = log zeta + log sum (1 - w_i) w_1(x_i) - log sum (1 - w_i) w_0(x_i)",
+                extended_settings(), "Nemeth et al. (2019); the estimate: host/estimators/pe_evidence.hpp"},
        .kind = EvidenceKind::pseudo_extended},
   };
   return methods;

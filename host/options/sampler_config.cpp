@@ -86,6 +86,99 @@ std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std
   return v;
 }
 
+using Instrument = SamplerConfig::Instrument;
+
+void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions& run, int dim, Tails tails) {
+  const bool paper = run.paper_settings;
+  c.model.kind = ModelKind::pseudo_extended;
+  c.model.pseudo_samples = int(s.integer("pseudo_samples", paper ? 2 : 5, 1, 64));
+  const auto instrument =
+      s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
+  c.instrument = instrument == "bridge"  ? Instrument::bridge
+                 : instrument == "fixed" ? Instrument::fixed
+                                         : Instrument::tempered;
+  const bool tempered = c.instrument == Instrument::tempered;
+  c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
+  if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
+    c.base_mean = per_axis(s, run.sampler_settings, "base_mean", 0, dim);
+    c.base_sd = per_axis(s, run.sampler_settings, "base_sd", 1, dim);
+    for (double v : c.base_sd)
+      if (!(v > 0)) s.refuse("base_sd", "above zero");
+  }
+  if (c.instrument != Instrument::fixed) {
+    if (c.model.learned) {
+      c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
+      c.model.high = s.in_range("beta_max", 1, 0, 1);
+      if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
+      c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+    } else {
+      c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
+      for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
+        if (s.has(key))
+          throw UserError(
+              fmt::format("setting {} of sampler pe says how beta moves (setting beta fixes it). Leave one "
+                          "of them out.",
+                          key));
+    }
+    if (c.instrument == Instrument::bridge) {
+      c.tilt = s.in_range("tilt", 3, -1000, 1000);
+      c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
+      c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
+      if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
+    } else {
+      c.tilt = s.in_range("tilt", 0, -1000, 1000);
+    }
+  }
+  if (s.has("box")) c.model.box = s.positive("box", 1);
+  if (tempered) require_proper(c.model, dim, tails);
+}
+
+void read_trajectory(SamplerConfig& c, SettingsReader& s) {
+  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
+  // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
+  // (docs/decisions/0006-defaults.md).
+  const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
+  c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
+  const bool sets_time = s.has("trajectory_time") || (standard_time > 0 && c.num_leapfrog == 0);
+  c.trajectory_time = sets_time ? s.positive("trajectory_time", standard_time) : standard_time;
+  if (c.num_leapfrog > 0 && s.has("trajectory_time"))
+    throw UserError(
+        fmt::format("settings num_leapfrog and trajectory_time of sampler {} are both given (either sets the "
+                    "length of a trajectory). Leave one of them out.",
+                    c.name));
+  c.jitter = s.get<bool>("jitter", true);
+}
+
+/// What is asked for and cannot be, or would change nothing.
+void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& run) {
+  if (c.name == "rwm" && run.gradients > 0)
+    throw UserError(
+        "sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
+        "instead of --gradients");
+  if (run.iterations > kMostIterations)
+    throw UserError(
+        fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
+                    "and more --chains",
+                    run.iterations, kMostIterations));
+  if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
+  if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
+  if (run.init != "scout" && c.instrument != Instrument::bridge)
+    s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
+  if (c.instrument == Instrument::bridge && !c.base_sd.empty())
+    s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
+  if (c.base_covariance == "full" && std::isfinite(c.model.box))
+    s.refuse("base_covariance", "diagonal or auto with sampler.box");
+  if (run.paper_settings && (c.name == "rwm" || (c.name == "hmc" && c.step_size > 0)))
+    throw UserError(fmt::format("--paper-settings has no effect on sampler {} (the papers' {}). Leave it out",
+                                c.name, c.name == "rwm" ? "are of others" : "only say how its steps adapt"));
+  if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
+    throw UserError(fmt::format(
+        "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",
+        c.name, run.init));
+  if (!c.adapt && c.step_size == 0)
+    throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
+}
+
 }  // namespace
 
 const std::vector<SamplerInfo>& sampler_registry() {
@@ -112,81 +205,14 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                     near_or_known(c.name, names, "samplers") + " See: lockstep samplers");
   SettingsReader s(run.sampler_settings, "sampler " + c.name);
   const bool pe = c.name == "pe", paper = run.paper_settings;
-
-  using Instrument = SamplerConfig::Instrument;
-  if (pe) {
-    c.model.kind = ModelKind::pseudo_extended;
-    c.model.pseudo_samples = int(s.integer("pseudo_samples", paper ? 2 : 5, 1, 64));
-    const auto instrument =
-        s.one_of("instrument", paper ? "tempered" : "bridge", {"bridge", "tempered", "fixed"});
-    c.instrument = instrument == "bridge"  ? Instrument::bridge
-                   : instrument == "fixed" ? Instrument::fixed
-                                           : Instrument::tempered;
-    const bool tempered = c.instrument == Instrument::tempered;
-    c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
-    if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
-      c.base_mean = per_axis(s, run.sampler_settings, "base_mean", 0, dim);
-      c.base_sd = per_axis(s, run.sampler_settings, "base_sd", 1, dim);
-      for (double v : c.base_sd)
-        if (!(v > 0)) s.refuse("base_sd", "above zero");
-    }
-    if (c.instrument != Instrument::fixed) {
-      if (c.model.learned) {
-        c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
-        c.model.high = s.in_range("beta_max", 1, 0, 1);
-        if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
-        c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
-      } else {
-        c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
-        for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
-          if (s.has(key))
-            throw UserError(
-                fmt::format("setting {} of sampler pe says how beta moves (setting beta fixes it). Leave one "
-                            "of them out.",
-                            key));
-      }
-      if (c.instrument == Instrument::bridge) {
-        c.tilt = s.in_range("tilt", 3, -1000, 1000);
-        c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
-        c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
-        if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
-      } else {
-        c.tilt = s.in_range("tilt", 0, -1000, 1000);
-      }
-    }
-    if (s.has("box")) c.model.box = s.positive("box", 1);
-    if (tempered) require_proper(c.model, dim, tails);
-  }
-  if (c.name == "rwm" && run.gradients > 0)
-    throw UserError(
-        "sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
-        "instead of --gradients");
-  if (run.iterations > kMostIterations)
-    throw UserError(
-        fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
-                    "and more --chains",
-                    run.iterations, kMostIterations));
+  if (pe) read_pseudo_extended(c, s, run, dim, tails);
   if (c.name == "rwm") c.transition = TransitionKind::random_walk;
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
   if (c.model.dense_metric && std::isfinite(c.model.box))
     s.refuse("metric", "unit or diagonal with sampler.box");
   c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
-  // The bridge's best time hardly depends on the target once the metric is the target's own spread: measured,
-  // 0.8 costs half the gradients per effective draw of what ChEES finds on the extended space
-  // (docs/decisions/0006-defaults.md).
-  const double standard_time = c.instrument == Instrument::bridge ? 0.8 : 0;
-  if (c.transition == TransitionKind::hmc) {
-    c.num_leapfrog = s.has("num_leapfrog") ? int(s.integer("num_leapfrog", 10, 1, 1024)) : 0;
-    const bool sets_time = s.has("trajectory_time") || (standard_time > 0 && c.num_leapfrog == 0);
-    c.trajectory_time = sets_time ? s.positive("trajectory_time", standard_time) : standard_time;
-    if (c.num_leapfrog > 0 && s.has("trajectory_time"))
-      throw UserError(fmt::format(
-          "settings num_leapfrog and trajectory_time of sampler {} are both given (either sets the "
-          "length of a trajectory). Leave one of them out.",
-          c.name));
-    c.jitter = s.get<bool>("jitter", true);
-  }
+  if (c.transition == TransitionKind::hmc) read_trajectory(c, s);
   c.target_acceptance = s.in_range("target_acceptance",
                                    c.name == "rwm" ? 0.3
                                    : paper         ? 0.8
@@ -201,23 +227,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
-  if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
-  if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
-  if (run.init != "scout" && c.instrument != Instrument::bridge)
-    s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
-  if (c.instrument == Instrument::bridge && !c.base_sd.empty())
-    s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
-  if (c.base_covariance == "full" && std::isfinite(c.model.box))
-    s.refuse("base_covariance", "diagonal or auto with sampler.box");
-  if (paper && (c.name == "rwm" || (c.name == "hmc" && c.step_size > 0)))
-    throw UserError(fmt::format("--paper-settings has no effect on sampler {} (the papers' {}). Leave it out",
-                                c.name, c.name == "rwm" ? "are of others" : "only say how its steps adapt"));
-  if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
-    throw UserError(fmt::format(
-        "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",
-        c.name, run.init));
-  if (!c.adapt && c.step_size == 0)
-    throw UserError("sampler.adapt=none without sampler.step_size (nothing would choose the step). Set it");
+  refuse_idle(c, s, run);
   s.finish();
   c.effective = s.effective();
   return c;

@@ -296,7 +296,8 @@ class WarmUp {
 
   void begin(Engine& engine) {
     Frozen& f = frozen();
-    const auto x = starts(context_, engine, config_.model, options_, units_, found_, known_, out_.superchain);
+    const auto x =
+        starts(context_, engine, {options_.init, config_.model.box, units_, found_, known_, out_.superchain});
     set_frozen(engine, config_, f);
     engine.set_position(x);
     if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);

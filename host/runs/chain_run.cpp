@@ -23,7 +23,8 @@ double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, doub
 
 /// The first number of iterations whose gradients reach the budget.
 std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f,
-                            std::size_t unit, int samples, int chains, double budget) {
+                            std::size_t unit, int chains, double budget) {
+  const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
   double spent = 0;
   std::int64_t t = 0;
   while (spent < budget || t == 0) {
@@ -52,12 +53,11 @@ bool reached(const UnitMoments& moments, double se) {
 /// At which iteration each unit ends.
 std::vector<std::int64_t> ends(const RunContext& context, const ChainRunOptions& options,
                                const LaunchSpec& launch, const Frozen& f) {
-  const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
   std::vector<std::int64_t> last(options.units.size(), options.iterations);
   for (std::size_t u = 0; u < last.size(); ++u) {
     if (options.gradients > 0) {
       const double spent = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
-      last[u] = iterations_for(context, launch, f, u, samples, options.chains, options.gradients - spent);
+      last[u] = iterations_for(context, launch, f, u, options.chains, options.gradients - spent);
     }
     last[u] = std::min(last[u], options.longest);
   }

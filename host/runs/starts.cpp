@@ -46,10 +46,8 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   return rows;
 }
 
-std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
-                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
-                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
-                           const std::vector<int>& superchain) {
+std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {
+  const auto& [init, box, units, found, known, superchain] = plan;
   const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
             per = chains / int(units.size());
   std::vector<double> x(std::size_t(engine.rows()) * chains);
@@ -61,7 +59,7 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
     dealt = deal_points(known_modes(*context.target, climbed), int(known.size()), superchain.back() + 1);
   }
   double half_width = 0;
-  const bool uniform = is_uniform(options.init, half_width);
+  const bool uniform = is_uniform(init, half_width);
   for (int c = 0; c < chains; ++c) {
     const int u = c / per;
     const Draw<double> draw{context.key, kWarmupIterations, std::uint32_t(superchain[c % per]), units[u]};
@@ -86,8 +84,8 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
             3 * draw.uniform(Purpose::pseudo_start, std::uint32_t(1000 + s)) - 1.5;
     }
   }
-  if (std::isfinite(model.box))
-    for (int j = 0; j < n * dim * chains; ++j) x[j] = std::clamp(x[j], -model.box, model.box);
+  if (std::isfinite(box))
+    for (int j = 0; j < n * dim * chains; ++j) x[j] = std::clamp(x[j], -box, box);
   return x;
 }
 

@@ -12,6 +12,15 @@ inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's ow
 /// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
+/// Where chains are to start.
+struct StartPlan {
+  const std::string& init;  // of the options
+  double box;               // of the model
+  const std::vector<std::uint32_t>& units;
+  const ScoutResult& found;
+  const std::vector<Eigen::VectorXd>& known;  // as read_starts has them
+  const std::vector<int>& superchain;         // [chain of a unit]
+};
 /// Starting positions [row][chain], by `--init`: the scout's particles, uniform:R, or the known points that
 /// read_starts gave. Chains of one superchain start at one point (their momenta differ), and superchains take
 /// the known points in proportion to the mass of the modes that these lead to (deal_points), so that chains
@@ -19,10 +28,7 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 /// can go from one known mode to another, chains then disagree, and R-hat says so. (Were pseudo-samples of
 /// one chain dealt out over the modes, one that stands outside the base would hold all the weight for ever,
 /// in all chains alike: docs/decisions/0009-known-starts.md.)
-std::vector<double> starts(const RunContext& context, const Engine& engine, const ModelSpec& model,
-                           const ChainRunOptions& options, const std::vector<std::uint32_t>& units,
-                           const ScoutResult& found, const std::vector<Eigen::VectorXd>& known,
-                           const std::vector<int>& superchain);
+std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan);
 
 /// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
 /// for the whole setting, the same whichever replicates run beside each other.
