@@ -40,14 +40,11 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   options.units = {0};
   options.chains = r.chains;
   options.warmup = 100;
-  std::vector<double> x;
-  std::vector<int> superchain;
-  ChainRunResult result;
-  adapt(context, config, options, result, x, superchain);
-  const Frozen& frozen = result.frozen;
+  const Adapted adapted = adapt(context, config, options);
+  const Frozen& frozen = adapted.frozen;
   auto engine = target.engine(engine_spec(context, frozen.model, options.units, options.chains));
   set_frozen(*engine, config, frozen);
-  engine->set_position(x);
+  engine->set_position(adapted.positions);
   engine->initialize();
   LaunchSpec launch;
   launch.key = context.key;

@@ -266,6 +266,7 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
       [&](LaunchSpec& launch) {
         launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
         launch.record = loop.t >= length.discarded;
+        loop.stage = launch.record ? "sampling" : "settling";
       },
       [&] {
         if (loop.t == length.discarded)

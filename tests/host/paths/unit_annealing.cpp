@@ -36,8 +36,9 @@ struct Setting {
 
   AnnealedChains anneal(const GaussianBase& base, const std::vector<double>& ladder, bool reverse) const {
     const auto engine = base.path_engine(context, {0}, kRuns);
-    return anneal_chains(*engine, context.key, ladder, std::vector<double>(ladder.size(), 0.3), reverse, 3,
-                         base.draws(context.key, 0, kRuns, kRuns), 16, [](double) {});
+    return anneal_chains(context, *engine,
+                         {ladder, std::vector<double>(ladder.size(), 0.3), 3, reverse, "annealing", 16},
+                         base.draws(context.key, 0, kRuns, kRuns));
   }
 };
 

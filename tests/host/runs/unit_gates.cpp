@@ -135,10 +135,11 @@ TEST(KnownStarts, AllPseudoSamplesOfAChainStandAtOneAndSuperchainsTakeThemInTurn
   const SamplerConfig config = sampler_config(run, 2, target->tails());
   const RunContext context = make_context(run, *target, "test");
   const auto engine = target->engine(engine_spec(context, config.model, {0}, 6));
-  ChainRunOptions options = chain_run_options(run, {0});
+  const std::vector<std::uint32_t> units = {0};
   const std::vector<int> superchain = {0, 0, 1, 1, 2, 2};
+  const auto known = read_starts(file, 2);
   const auto x =
-      starts(context, *engine, config.model, options, {0}, ScoutResult(), read_starts(file, 2), superchain);
+      starts(context, *engine, {run.init, config.model.box, units, ScoutResult(), known, superchain});
   for (int c = 0; c < 6; ++c)
     for (int row = 0; row < engine->samples() * 2; ++row)
       EXPECT_EQ(x[std::size_t(row) * 6 + c], superchain[c] % 2 == 0 ? 0 : 40) << row << ", " << c;
