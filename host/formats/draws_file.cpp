@@ -39,7 +39,7 @@ constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte:
 constexpr int kDeflateLevel = 1;
 constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
 // Of floating-point draws packing saves a fifth, and takes ten times as long as sampling a cheap density.
-constexpr std::size_t kMostPackedDraws = std::size_t(1) << 22;
+constexpr std::size_t kMostPackedDraws = std::size_t(1) << 20;
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
