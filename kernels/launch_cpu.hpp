@@ -4,8 +4,7 @@
 // thread's cache. W, the number of threads and the split into launches change no bit of any chain.
 #include <immintrin.h>
 
-#include <vector>
-
+#include "kernels/aligned.hpp"
 #include "kernels/driver.hpp"
 
 namespace lockstep {
@@ -24,26 +23,15 @@ class FlushToZero {
   unsigned saved_;
 };
 
-/// Working rows of one group of lanes.
-template <class L, class E>
-class CpuScratch {
- public:
-  CpuScratch(int rows, int cache_rows)
-      : rows_(rows),
-        state_(3 * rows * lane_width<L> + 16),
-        energy_((rows + cache_rows) * lane_width<E> + 16) {}
-  scalar_t<L>* state(int block) { return align(state_) + block * rows_ * lane_width<L>; }
-  scalar_t<E>* energy(int row) { return align(energy_) + row * lane_width<E>; }
-
- private:
-  template <class T>
-  static T* align(std::vector<T>& v) {
-    return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(v.data()) + 63) & ~std::uintptr_t(63));
-  }
-  int rows_;
-  std::vector<scalar_t<L>> state_;
-  std::vector<scalar_t<E>> energy_;
-};
+/// How many groups of W chains a thread takes at a time: all of a tile, since of a row of integers beside packs of
+/// doubles a group has but half a line, and two threads would write one; but one by one where, with few chains,
+/// whole tiles would let threads wait for more than a sixteenth of the time.
+inline int groups_together(int groups, int groups_of_tile, int threads) {
+  const int tiles = (groups + groups_of_tile - 1) / groups_of_tile;
+  const int by_tile = groups_of_tile * ((tiles + threads - 1) / threads),
+            by_group = (groups + threads - 1) / threads;
+  return by_tile <= by_group + by_group / 16 ? groups_of_tile : 1;
+}
 
 /// Runs `body(lanes)` for every group of W chains, in parallel.
 template <class L, class E, class Model, class Body>
@@ -51,16 +39,18 @@ void for_each_group(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>
                     int threads, Body body) {
   constexpr int W = lane_width<L>;
   static_assert(kTile % W == 0);
-  const int groups = (b.chains + W - 1) / W;
+  const int groups = (b.chains + W - 1) / W, together = groups_together(groups, kTile / W, threads);
 #pragma omp parallel num_threads(threads < groups ? threads : groups) if (threads > 1 && groups > 1)
   {
     const FlushToZero guard;
-    CpuScratch<L, E> scratch(model.rows(), model.cache_rows());
-#pragma omp for schedule(dynamic)
+    AlignedVector<scalar_t<L>> state(3 * model.rows() * W);
+    AlignedVector<scalar_t<E>> energy((model.rows() + model.cache_rows()) * W);
+    const Rows<L> working{state.data(), W};
+    const Rows<E> evaluated{energy.data(), W};
+#pragma omp for schedule(dynamic, together)
     for (int group = 0; group < groups; ++group)
-      body(make_lanes<L, E>(model, b, group * W, covariance, Rows<L>{scratch.state(0), W},
-                            Rows<L>{scratch.state(1), W}, Rows<L>{scratch.state(2), W},
-                            Rows<E>{scratch.energy(0), W}, Rows<E>{scratch.energy(model.rows()), W}));
+      body(make_lanes<L, E>(model, b, group * W, covariance, working, working.from(model.rows()),
+                            working.from(2 * model.rows()), evaluated, evaluated.from(model.rows())));
   }
 }
 

@@ -14,7 +14,7 @@ namespace lockstep {
 /// model, fused.
 struct CpuBackend {
   template <class T>
-  using vector = std::vector<T>;
+  using vector = AlignedVector<T>;
   explicit CpuBackend(const EngineSpec& spec)
       : threads_(spec.threads), width_(spec.pack_width), driver_(spec.driver), transition_(spec.transition) {}
 
@@ -33,28 +33,28 @@ struct CpuBackend {
   template <class Density>
   void bind(Density&) {}
   template <class T>
-  static T* data(std::vector<T>& v) {
+  static T* data(AlignedVector<T>& v) {
     return v.data();
   }
   template <class T>
-  static std::vector<T> to_host(const std::vector<T>& v) {
-    return v;
+  static std::vector<T> to_host(const AlignedVector<T>& v) {
+    return {v.begin(), v.end()};
   }
   /// Calls f with the first of the rows, and how far it is from there to the next tile's.
   template <class T, class F>
-  static void read_rows(const std::vector<T>& v, int, int rows, int first, int, F f) {
+  static void read_rows(const AlignedVector<T>& v, int, int rows, int first, int, F f) {
     f(v.data() + first * kTile, std::size_t(rows) * kTile);
   }
   template <class T, class F>
-  static void write_rows(std::vector<T>& v, int, int rows, int first, int, F f) {
+  static void write_rows(AlignedVector<T>& v, int, int rows, int first, int, F f) {
     f(v.data() + first * kTile, std::size_t(rows) * kTile);
   }
   template <class T>
-  static void from_host(std::vector<T>& v, std::vector<T>& host) {
-    v.swap(host);
+  static void from_host(AlignedVector<T>& v, const std::vector<T>& host) {
+    v.assign(host.begin(), host.end());
   }
   template <class T>
-  static void fill(std::vector<T>& v, T value) {
+  static void fill(AlignedVector<T>& v, T value) {
     std::fill(v.begin(), v.end(), value);
   }
 
