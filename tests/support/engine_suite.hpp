@@ -109,7 +109,7 @@ TEST(ENGINE_SUITE, AnyNumberOfChains) {
     BatchCase batch = named.batch;
     batch.chains = 66;
     const BatchResult large = run_batch(f.factory(), batch);
-    for (int chains : {1, 31, 32, 33, 64, 65}) {
+    for (int chains : {1, 17, 31, 32, 33, 64, 65}) {
       batch.chains = chains;
       const BatchResult small = run_batch(f.factory(), batch);
       for (int r = 0; r < small.rows; ++r)
@@ -117,6 +117,10 @@ TEST(ENGINE_SUITE, AnyNumberOfChains) {
           ASSERT_EQ(small.position[r * chains + i], large.position[r * 66 + i])
               << named.name << " " << chains;
       ASSERT_EQ(small.stats.size(), std::size_t(kStatRows * chains));
+      for (int threads : {2, 3})
+        expect_same(run_batch(f.factory(), batch, {.threads = threads}), small,
+                    std::string(named.name) + ": " + std::to_string(chains) + " chains, " +
+                        std::to_string(threads) + " threads");
     }
   }
 }
