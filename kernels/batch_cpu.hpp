@@ -41,14 +41,13 @@ class ChainBlock {
   }
 
   void initialize() {
-    for (const auto& w : lanes_)
-      for (int j = 0; j < model_.rows(); ++j) w.x.set(j, w.position[j]);
+    for (const auto& w : lanes_) copy_rows<L>(model_.rows(), w.position, w.x);
     gradients(true);
     for (std::size_t k = 0; k < lanes_.size(); ++k) {
       const auto& w = lanes_[k];
-      for (int j = 0; j < model_.rows(); ++j) w.gradient.set(j, w.g[j]);
+      copy_rows<L>(model_.rows(), w.g, w.gradient);
       energy(k);
-      for (int j = 0; j < model_.cache_rows(); ++j) w.cache.set(j, w.ce[j]);
+      copy_rows<E>(model_.cache_rows(), w.ce, w.cache);
     }
   }
 
@@ -101,7 +100,7 @@ class ChainBlock {
     if constexpr (std::is_same_v<L, E>) {
       model_.template finish_log_density<E>(value(k), w.x, w.energy_parameters, w.ce);
     } else {
-      for (int j = 0; j < model_.rows(); ++j) w.xe.set(j, cast<E>(w.x[j]));
+      copy_rows<E>(model_.rows(), w.x, w.xe);
       model_.template finish_log_density<E>(value(k), w.xe, w.energy_parameters, w.ce);
     }
   }

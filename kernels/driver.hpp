@@ -107,8 +107,7 @@ struct RegisterRows {
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
   if constexpr (!std::is_same_v<L, E>) {
-    LOCKSTEP_UNROLL
-    for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.x[j]));
+    copy_rows<E>(model.rows(), w.x, w.xe);
     model.template log_density<E>(w.xe, w.energy_parameters, w.ce);
   } else {
     model.template log_density<E>(w.x, w.energy_parameters, w.ce);
@@ -118,25 +117,19 @@ LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
 /// First launch of a chain: gradient and energy of its start.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.rows(); ++j) w.x.set(j, w.position[j]);
+  copy_rows<L>(model.rows(), w.position, w.x);
   model.template gradient<L>(w.x, w.parameters, w.g);
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.rows(); ++j) w.gradient.set(j, w.g[j]);
+  copy_rows<L>(model.rows(), w.g, w.gradient);
   stage_evaluate<L, E>(model, w);
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, w.ce[j]);
+  copy_rows<E>(model.cache_rows(), w.ce, w.cache);
 }
 
 /// Anneals where the launch asks for it, and copies the state to the working rows.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_load(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
   if constexpr (Model::kTempered) anneal<L, E>(spec, draw.iteration, w);
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.rows(); ++j) {
-    w.x.set(j, w.position[j]);
-    w.g.set(j, w.gradient[j]);
-  }
+  copy_rows<L>(model.rows(), w.position, w.x);
+  copy_rows<L>(model.rows(), w.gradient, w.g);
 }
 
 template <class Transition, class L, class E, class Model, class W>
@@ -195,13 +188,9 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
     put_draw(w, place, model.dim() + draw_energy, select(accept, after, proposal.kinetic - w.cache[0]));
   }
   const auto accept_state = cast_mask<L>(accept);
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.rows(); ++j) {
-    w.position.set(j, select(accept_state, w.x[j], w.position[j]));
-    w.gradient.set(j, select(accept_state, w.g[j], w.gradient[j]));
-  }
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.cache_rows(); ++j) w.cache.set(j, select(accept, w.ce[j], w.cache[j]));
+  select_rows(model.rows(), accept_state, w.x, w.position);
+  select_rows(model.rows(), accept_state, w.g, w.gradient);
+  select_rows(model.cache_rows(), accept, w.ce, w.cache);
   add_to(w.stats + stat_acceptance * kTile, a);
   add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
   add_to(w.stats + stat_divergences * kTile, diverging);
@@ -215,15 +204,22 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal, const W& w) {
   L after = L(0), before = L(0), along = L(0);
-  const int d = model.dim();
+  const int d = model.dim(), blocks = model.samples() * d;
+  const auto centre = w.parameters.from(model.layout.centre()),
+             scale = w.parameters.from(model.layout.scale());
+  const auto x = w.x;
+  const auto p = w.p;
+  const auto position = w.position;
   LOCKSTEP_UNROLL
-  for (int j = 0; j < model.samples() * d; ++j) {
-    const L centre = w.parameters[model.layout.centre() + j % d],
-            inv = L(1) / w.parameters[model.layout.scale() + j % d];
-    const L y = (w.x[j] - centre) * inv, y0 = (w.position[j] - centre) * inv;
-    after = fma(y, y, after);
-    before = fma(y0, y0, before);
-    along = fma(y, w.p[j], along);
+  for (int b = 0; b < blocks; b += d) {
+    LOCKSTEP_UNROLL
+    for (int j = 0; j < d; ++j) {
+      const L inv = L(1) / scale[j];
+      const L y = (x[b + j] - centre[j]) * inv, y0 = (position[b + j] - centre[j]) * inv;
+      after = fma(y, y, after);
+      before = fma(y0, y0, before);
+      along = fma(y, p[b + j], along);
+    }
   }
   return proposal.jitter * ((after - before) * along);
 }
@@ -236,23 +232,24 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
-  LOCKSTEP_UNROLL
-  for (int j = 0; j < model.rows(); ++j) w.xe.set(j, cast<E>(w.position[j]));
+  const auto x = w.xe;
+  const auto cache = w.cache;
+  copy_rows<E>(model.rows(), w.position, x);
   E squares = E(0), betas = E(0), cumulative = E(0);
   const E u = n > 1 ? cast<E>(draw.uniform(Purpose::select)) : E(0);
   E chosen_index = E(0);
   LOCKSTEP_UNROLL
   for (int i = 0; i < n; ++i) {
-    const E weight = model.template weight<E>(w.cache, i);
+    const E weight = model.template weight<E>(cache, i);
     squares = fma(weight, weight, squares);
-    betas = betas + model.template beta<E>(w.xe, w.energy_parameters, i);
+    betas = betas + model.template beta<E>(x, w.energy_parameters, i);
     cumulative = cumulative + weight;
     chosen_index = select(cumulative <= u, E(S(i + 1)), chosen_index);
   }
   chosen_index = min(chosen_index, E(S(n - 1)));
   if (spec.record) {
-    auto add = [&](int row, E value) { add_to(w.moments + row * kTile, value); };
-    add(MomentLayout::count, Model::kTempered ? model.template weight<E>(w.cache, 0) : E(1));
+    auto add = [moments = w.moments](int row, E value) { add_to(moments + row * kTile, value); };
+    add(MomentLayout::count, Model::kTempered ? model.template weight<E>(cache, 0) : E(1));
     add(MomentLayout::weight_square, squares);
     add(MomentLayout::beta_mean, betas * E(S(1.0 / n)));
     LOCKSTEP_UNROLL
@@ -260,11 +257,11 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
       E first = E(0), second = E(0);
       LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
-        const E wx = model.template weight<E>(w.cache, i) * w.xe[i * d + k];
+        const E wx = model.template weight<E>(cache, i) * x[i * d + k];
         first = first + wx;
-        second = fma(wx, w.xe[i * d + k], second);
+        second = fma(wx, x[i * d + k], second);
         if (spec.covariance) LOCKSTEP_UNROLL
-        for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * w.xe[i * d + j]);
+        for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * x[i * d + j]);
       }
       add(m.mean() + k, first);
       add(m.second() + k, second);
@@ -272,9 +269,9 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     if (m.quantities > 0) {
       LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
-        const E weight = model.template weight<E>(w.cache, i);
+        const E weight = model.template weight<E>(cache, i);
         model.density.template quantity<Model::kDim, E>(
-            w.xe.from(i * d), [&](int q, E value) { add(m.quantity() + q, weight * value); });
+            x.from(i * d), [&](int q, E value) { add(m.quantity() + q, weight * value); });
       }
     }
   }
@@ -283,20 +280,22 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   for (int i = 1; i < n; ++i) {
     const auto here = mask_and(chosen_index >= E(S(i)), chosen_index <= E(S(i)));
     LOCKSTEP_UNROLL
-    for (int k = 0; k < d; ++k) w.xe.set(k, select(here, w.xe[i * d + k], w.xe[k]));
+    for (int k = 0; k < d; ++k) x.set(k, select(here, x[i * d + k], x[k]));
   }
-  const E mode = model.density.template mode<Model::kDim, E>(w.xe);
+  const E mode = model.density.template mode<Model::kDim, E>(x);
   alignas(64) S modes[lane_width<E>];
   store(modes, mode);
+  int* was = w.mode;
+  double* switches = w.stats + stat_switches * kTile;
   for (int i = 0; i < lane_width<E>; ++i) {
     const int now = static_cast<int>(modes[i]);
-    if (spec.record && now != w.mode[i] && w.mode[i] >= 0) w.stats[stat_switches * kTile + i] += 1;
-    w.mode[i] = now;
+    if (spec.record && now != was[i] && was[i] >= 0) switches[i] += 1;
+    was[i] = now;
   }
   if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
     LOCKSTEP_UNROLL
-    for (int k = 0; k < d; ++k) put_draw(w, place, k, w.xe[k]);
-    put_draw(w, place, d + draw_log_density, w.cache[0]);
+    for (int k = 0; k < d; ++k) put_draw(w, place, k, x[k]);
+    put_draw(w, place, d + draw_log_density, cache[0]);
     put_draw(w, place, d + draw_acceptance, acceptance);
     put_draw(w, place, d + draw_steps, proposal.steps);
     put_draw(w, place, d + draw_beta, betas * E(S(1.0 / n)));
@@ -305,7 +304,7 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     const int k = kept_draw(draw.iteration, spec.begin, spec.overview_from, spec.overview_thin);
     float* to = w.overview + std::ptrdiff_t(k < 0 ? 0 : k) * d * w.trace_stride;
     if (k >= 0) LOCKSTEP_UNROLL
-    for (int j = 0; j < d; ++j) Rows<E, float>{to + j * w.trace_stride, 0}.set(0, w.xe[j]);
+    for (int j = 0; j < d; ++j) Rows<E, float>{to + j * w.trace_stride, 0}.set(0, x[j]);
   }
 }
 

@@ -33,26 +33,28 @@ struct ParameterLayout {
 /// Log density of the Gaussian base at x, -psi(x) = log_norm - |(x - mean) / sd|^2 / 2, and its gradient
 /// through `put(i, value)`. With inv_sd = log_norm = 0 it is identically zero: pure tempering.
 template <int D, class L, class X, class P, class Put>
-LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, const X& x, const P& par, Put&& put) {
+LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, X x, P par, Put&& put) {
   const int d = extent<D>(layout.dim);
+  const auto mean = par.from(layout.base_mean());
   L q = L(0);
   if (D == 0 && layout.dense_base) {
+    const auto precision = par.from(layout.base_precision());
     LOCKSTEP_UNROLL
     for (int i = 0; i < d; ++i) {
       L row = L(0);  // row i of the precision times (x - mean)
       for (int j = 0; j < d; ++j) {
         const int a = i > j ? i : j, b = i > j ? j : i;
-        row =
-            fma(par[layout.base_precision() + a * (a + 1) / 2 + b], x[j] - par[layout.base_mean() + j], row);
+        row = fma(precision[a * (a + 1) / 2 + b], x[j] - mean[j], row);
       }
-      q = fma(row, x[i] - par[layout.base_mean() + i], q);
+      q = fma(row, x[i] - mean[i], q);
       put(i, -row);
     }
   } else {
+    const auto inv_sd = par.from(layout.base_inv_sd());
     LOCKSTEP_UNROLL
     for (int i = 0; i < d; ++i) {
-      const L s = par[layout.base_inv_sd() + i];
-      const L z = (x[i] - par[layout.base_mean() + i]) * s;
+      const L s = inv_sd[i];
+      const L z = (x[i] - mean[i]) * s;
       q = fma(z, z, q);
       put(i, -(z * s));
     }

@@ -47,7 +47,9 @@ struct Rows {
 /// Adds a lane value to a row of doubles in memory.
 template <class A>
 LOCKSTEP_FN void add_to(double* row, A value) {
-  if constexpr (ScalarLane<A>) {
+  if constexpr (std::is_same_v<scalar_t<A>, double>) {
+    store(row, load<A>(row) + value);
+  } else if constexpr (ScalarLane<A>) {
     *row += static_cast<double>(value);
   } else {
     alignas(64) scalar_t<A> v[lane_width<A>];
@@ -69,6 +71,22 @@ struct Locals {
   };
   LOCKSTEP_FN View view() { return {v}; }
 };
+
+// Handles on rows are handed on by value: addresses, strides and sizes then stay in registers, where no store of
+// a pack can be taken to change them.
+
+/// to[j] = from[j] for j < count, as lanes of type V.
+template <class V, class From, class To>
+LOCKSTEP_FN void copy_rows(int count, From from, To to) {
+  LOCKSTEP_UNROLL
+  for (int j = 0; j < count; ++j) to.set(j, cast<V>(from[j]));
+}
+/// The same in the lanes of the mask alone.
+template <class Mask, class From, class To>
+LOCKSTEP_FN void select_rows(int count, Mask mask, From from, To to) {
+  LOCKSTEP_UNROLL
+  for (int j = 0; j < count; ++j) to.set(j, select(mask, from[j], to[j]));
+}
 
 /// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the
 /// work.

@@ -8,63 +8,65 @@
 
 namespace lockstep {
 
-/// Adds factor * C' gradient to the momentum (a kick), or factor * C momentum to the position (a drift).
-template <class L, class Model, class P, class X, class M>
-LOCKSTEP_FN void drift(const Model& model, const P& par, L factor, const X& x, const M& p) {
-  const int n = model.rows();
-  const int d = model.dim(), blocks = model.samples() * d;
-  if (Model::kDim == 0 && model.layout.dense_metric) {
-    for (int b = 0; b < blocks; b += d)
-      for (int i = 0; i < d; ++i) {
-        L v = L(0);
-        for (int j = 0; j <= i; ++j)
-          v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], p[b + j], v);
-        x.set(b + i, fma(factor, v, x[b + i]));
-      }
-  } else {
+/// to += factor * C from with C diagonal: the metric's scale of each axis, and that of u behind the samples.
+template <class L, class Model, class P, class From, class To>
+LOCKSTEP_FN void add_scaled(const Model& model, P par, L factor, From from, To to) {
+  const int n = model.rows(), d = model.dim(), blocks = model.samples() * d;
+  const auto scale = par.from(model.layout.scale());
+  LOCKSTEP_UNROLL
+  for (int b = 0; b < blocks; b += d) {
     LOCKSTEP_UNROLL
-    for (int j = 0; j < blocks; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
+    for (int j = 0; j < d; ++j) to.set(b + j, fma(factor * scale[j], from[b + j], to[b + j]));
   }
   LOCKSTEP_UNROLL
-  for (int j = blocks; j < n; ++j) x.set(j, fma(factor * par[model.scale_row(j)], p[j], x[j]));
+  for (int j = blocks; j < n; ++j) to.set(j, fma(factor * par[ParameterLayout::scale_u], from[j], to[j]));
+}
+
+/// Adds factor * C momentum to the position (a drift), or factor * C' gradient to the momentum (a kick).
+template <class L, class Model, class P, class X, class M>
+LOCKSTEP_FN void drift(const Model& model, P par, L factor, X x, M p) {
+  if (!(Model::kDim == 0 && model.layout.dense_metric)) return add_scaled(model, par, factor, p, x);
+  const int n = model.rows(), d = model.dim(), blocks = model.samples() * d;
+  const auto metric = par.from(model.layout.metric_factor());
+  for (int b = 0; b < blocks; b += d)
+    for (int i = 0; i < d; ++i) {
+      L v = L(0);
+      for (int j = 0; j <= i; ++j) v = fma(metric[i * (i + 1) / 2 + j], p[b + j], v);
+      x.set(b + i, fma(factor, v, x[b + i]));
+    }
+  for (int j = blocks; j < n; ++j) x.set(j, fma(factor * par[ParameterLayout::scale_u], p[j], x[j]));
 }
 template <class L, class Model, class P, class X, class G, class M>
-LOCKSTEP_FN void kick(const Model& model, const P& par, L factor, [[maybe_unused]] const X& x, const G& g,
-                      const M& p) {
+LOCKSTEP_FN void kick(const Model& model, P par, L factor, [[maybe_unused]] X x, G g, M p) {
+  const int n = model.rows(), d = model.dim(), blocks = model.samples() * d;
+  const auto metric = par.from(model.layout.metric_factor());
+  const bool dense = Model::kDim == 0 && model.layout.dense_metric;
   if constexpr (Model::kTempered) {
-    model.template force<L>(x, par, g, [&](int i, L f) {
-      if (Model::kDim == 0 && model.layout.dense_metric && i < model.dim()) {
-        for (int j = 0; j <= i; ++j)
-          p.set(j, fma(factor * par[model.layout.metric_factor() + i * (i + 1) / 2 + j], f, p[j]));
+    const int scale = model.layout.scale();
+    model.template force<L>(x, par, g, [=](int i, L f) {
+      if (dense && i < d) {
+        for (int j = 0; j <= i; ++j) p.set(j, fma(factor * metric[i * (i + 1) / 2 + j], f, p[j]));
       } else {
-        p.set(i, fma(factor * par[model.scale_row(i)], f, p[i]));
+        p.set(i, fma(factor * par[i < d ? scale + i : int(ParameterLayout::scale_u)], f, p[i]));
       }
     });
     return;
   }
-  const int n = model.rows();
-  const int d = model.dim(), blocks = model.samples() * d;
-  if (Model::kDim == 0 && model.layout.dense_metric) {
-    for (int b = 0; b < blocks; b += d)
-      for (int j = 0; j < d; ++j) {
-        L v = L(0);
-        for (int i = j; i < d; ++i)
-          v = fma(par[model.layout.metric_factor() + i * (i + 1) / 2 + j], g[b + i], v);
-        p.set(b + j, fma(factor, v, p[b + j]));
-      }
-  } else {
-    LOCKSTEP_UNROLL
-    for (int j = 0; j < blocks; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
-  }
-  LOCKSTEP_UNROLL
-  for (int j = blocks; j < n; ++j) p.set(j, fma(factor * par[model.scale_row(j)], g[j], p[j]));
+  if (!dense) return add_scaled(model, par, factor, g, p);
+  for (int b = 0; b < blocks; b += d)
+    for (int j = 0; j < d; ++j) {
+      L v = L(0);
+      for (int i = j; i < d; ++i) v = fma(metric[i * (i + 1) / 2 + j], g[b + i], v);
+      p.set(b + j, fma(factor, v, p[b + j]));
+    }
+  for (int j = blocks; j < n; ++j) p.set(j, fma(factor * par[ParameterLayout::scale_u], g[j], p[j]));
 }
 
 /// Keeps positions inside [-h, h] by reflection, turning the momentum: volume preserving and reversible
 /// (diagonal metric only). A step longer than the box becomes NaN, so that its trajectory is rejected: one
 /// that came back inside could not be retraced.
 template <class L, class Model, class X, class M>
-LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
+LOCKSTEP_FN void reflect(const Model& model, X x, M p) {
   using R = scalar_t<L>;
   if (!(model.box() < std::numeric_limits<double>::infinity())) return;
   const L h = L(R(model.box()));
@@ -80,7 +82,7 @@ LOCKSTEP_FN void reflect(const Model& model, const X& x, const M& p) {
 
 /// |p|^2 / 2 in the energy precision.
 template <class E, class L, class Model, class M>
-LOCKSTEP_FN E kinetic_energy(const Model& model, const M& p) {
+LOCKSTEP_FN E kinetic_energy(const Model& model, M p) {
   E k = E(0);
   LOCKSTEP_UNROLL
   for (int j = 0; j < model.rows(); ++j) {
@@ -101,7 +103,7 @@ struct Proposal {
 /// Number of leapfrog steps of each lane. The jitter is one draw for the whole setting and iteration, so that
 /// chains of one replicate keep in step; replicates differ only through their own step sizes.
 template <class L, class P>
-LOCKSTEP_FN L num_steps(const LaunchSpec& spec, std::uint32_t iteration, const P& par, L& jitter) {
+LOCKSTEP_FN L num_steps(const LaunchSpec& spec, std::uint32_t iteration, P par, L& jitter) {
   using R = scalar_t<L>;
   std::uint32_t w[4] = {static_cast<std::uint32_t>(Purpose::trajectory) << 24, iteration, 0, 0};
   philox(w, spec.key);
@@ -134,8 +136,8 @@ LOCKSTEP_FN double step_scale(const LaunchSpec& spec, std::uint32_t iteration) {
 /// end.
 struct Hmc {
   template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
-                                            const Draw<L>& draw, const X& x, const M& p, const G& g) {
+  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, P par, const LaunchSpec& spec,
+                                            const Draw<L>& draw, X x, M p, G g) {
     const L step = step_size(par, spec, draw);
     auto r = begin<L, E>(model, par, spec, draw, step, x, p, g);
     const int last = static_cast<int>(reduce_max(r.steps));
@@ -149,13 +151,13 @@ struct Hmc {
   }
 
   template <class L, class P>
-  LOCKSTEP_FN static L step_size(const P& par, const LaunchSpec& spec, const Draw<L>& draw) {
+  LOCKSTEP_FN static L step_size(P par, const LaunchSpec& spec, const Draw<L>& draw) {
     return par[ParameterLayout::step_size] * L(scalar_t<L>(step_scale(spec, draw.iteration)));
   }
   /// Refreshes the momentum and kicks it for half a step; log_ratio is the kinetic energy in between.
   template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const P& par, const LaunchSpec& spec,
-                                          const Draw<L>& draw, L step, const X& x, const M& p, const G& g) {
+  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, P par, const LaunchSpec& spec,
+                                          const Draw<L>& draw, L step, X x, M p, G g) {
     draw.normals(spec.momentum, model.rows(), [&](int j, L z) { p.set(j, z); });
     Proposal<L, E> r;
     r.log_ratio = kinetic_energy<E, L>(model, p);
@@ -165,15 +167,13 @@ struct Hmc {
   }
   /// The drift of step s, from 1 on.
   template <class L, class Model, class P, class X, class M>
-  LOCKSTEP_FN static void move(const Model& model, const P& par, int s, L step, L steps, const X& x,
-                               const M& p) {
+  LOCKSTEP_FN static void move(const Model& model, P par, int s, L step, L steps, X x, M p) {
     drift(model, par, select(L(scalar_t<L>(s)) <= steps, step, L(0)), x, p);
     reflect<L>(model, x, p);
   }
   /// Its kick, by the gradient at the new position: half a one at the end.
   template <class L, class Model, class P, class X, class G, class M>
-  LOCKSTEP_FN static void push(const Model& model, const P& par, int s, L step, L steps, const X& x,
-                               const G& g, const M& p) {
+  LOCKSTEP_FN static void push(const Model& model, P par, int s, L step, L steps, X x, G g, M p) {
     using R = scalar_t<L>;
     const L drifting = select(L(R(s)) <= steps, step, L(0));
     const L share = select(L(R(s)) < steps, L(1), L(R(0.5)));
@@ -181,7 +181,7 @@ struct Hmc {
   }
   /// After the last kick.
   template <class L, class E, class Model, class M>
-  LOCKSTEP_FN static void end(const Model& model, const M& p, Proposal<L, E>& r) {
+  LOCKSTEP_FN static void end(const Model& model, M p, Proposal<L, E>& r) {
     r.kinetic = r.log_ratio;
     r.log_ratio = r.log_ratio - kinetic_energy<E, L>(model, p);
   }
@@ -190,8 +190,8 @@ struct Hmc {
 /// Random-walk Metropolis: x' = x + step_size C z, symmetric. Uses no gradient.
 struct RandomWalk {
   template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec&,
-                                            const Draw<L>& draw, const X& x, const M& p, const G&) {
+  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, P par, const LaunchSpec&, const Draw<L>& draw,
+                                            X x, M p, G) {
     draw.normals(Purpose::proposal, model.rows(), [&](int j, L z) { p.set(j, z); });
     drift(model, par, L(par[ParameterLayout::step_size]), x, p);
     reflect<L>(model, x, p);

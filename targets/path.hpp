@@ -29,9 +29,6 @@ struct Path {
   /// log density; Delta = base - (target - log zeta); and, tempered, the weights of beta = 1 and 0 given x
   /// (both 1 where beta is fixed).
   LOCKSTEP_FN int cache_rows() const { return kCacheRows; }
-  LOCKSTEP_FN int scale_row(int row) const {
-    return row < dim() ? layout.scale() + row : int(ParameterLayout::scale_u);
-  }
   LOCKSTEP_FN double box() const { return std::numeric_limits<double>::infinity(); }
 
   /// beta, d beta / du, log p(u) up to a constant, and its derivative.
@@ -55,12 +52,12 @@ struct Path {
 
   /// The target's gradient, and in the row of u that of the joint density.
   template <class L, class X, class P, class G>
-  LOCKSTEP_FN void gradient(const X& x, const P& par, const G& g) const {
+  LOCKSTEP_FN void gradient(X x, P par, G g) const {
     finish_gradient(density.template log_density<D, L>(x, g), x, par, g);
   }
   /// The same where the target's log density l and its gradient are known.
   template <class L, class X, class P, class G>
-  LOCKSTEP_FN void finish_gradient(L l, const X& x, const P& par, const G& g) const {
+  LOCKSTEP_FN void finish_gradient(L l, X x, P par, G g) const {
     if (!joint()) return;
     const L delta =
         base_log_density<D, L>(layout, x, par, [](int, L) {}) - (l - par[ParameterLayout::log_zeta]);
@@ -69,18 +66,18 @@ struct Path {
   }
   /// The gradient of log gamma_beta, row by row through put(i, value), from the target's in g.
   template <class L, class X, class P, class G, class Put>
-  LOCKSTEP_FN void force(const X& x, const P& par, const G& g, Put&& put) const {
+  LOCKSTEP_FN void force(X x, P par, G g, Put&& put) const {
     const L beta = this->template beta<L>(x, par, 0);
     base_log_density<D, L>(layout, x, par, [&](int i, L b) { put(i, fma(beta, g[i] - b, b)); });
     if (joint()) put(dim(), L(g[dim()]));
   }
 
   template <class L, class X, class P, class C>
-  LOCKSTEP_FN void log_density(const X& x, const P& par, const C& cache) const {
+  LOCKSTEP_FN void log_density(X x, P par, C cache) const {
     finish_log_density(density.template log_density<D, L>(x, NoGradient{}), x, par, cache);
   }
   template <class L, class X, class P, class C>
-  LOCKSTEP_FN void finish_log_density(L l, const X& x, const P& par, const C& cache) const {
+  LOCKSTEP_FN void finish_log_density(L l, X x, P par, C cache) const {
     if constexpr (Tempered) {
       const L b = base_log_density<D, L>(layout, x, par, [](int, L) {});
       const L delta = b - (l - par[ParameterLayout::log_zeta]);
@@ -101,13 +98,13 @@ struct Path {
 
   /// Weight of sample i given the cached rows.
   template <class L, class C>
-  LOCKSTEP_FN L weight(const C& cache, int) const {
+  LOCKSTEP_FN L weight(C cache, int) const {
     if constexpr (Tempered) return cache[2];
     return L(1);
   }
   /// Inverse temperature of sample i.
   template <class L, class X, class P>
-  LOCKSTEP_FN L beta(const X& x, const P& par, int) const {
+  LOCKSTEP_FN L beta(X x, P par, int) const {
     if (joint()) return temperature<L>(x[dim()]).beta;
     return Tempered ? L(par[ParameterLayout::beta]) : L(1);
   }

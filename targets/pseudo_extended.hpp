@@ -35,9 +35,6 @@ struct PseudoExtended {
   LOCKSTEP_FN bool learns() const { return N > 0 || learned; }
   LOCKSTEP_FN int rows() const { return samples() * (dim() + (learns() ? 1 : 0)); }
   LOCKSTEP_FN int cache_rows() const { return 1 + 2 * samples(); }  // log density; w_i; Delta_i = b_i - l_i
-  LOCKSTEP_FN int scale_row(int row) const {
-    return row < samples() * dim() ? layout.scale() + row % dim() : int(ParameterLayout::scale_u);
-  }
   LOCKSTEP_FN double box() const { return box_half_width; }
 
   /// beta, and what its logarithm and derivative need: s = sigmoid(u), t = 1 - s.
@@ -46,7 +43,7 @@ struct PseudoExtended {
     L beta, s, t;
   };
   template <class L, class X>
-  LOCKSTEP_FN Temperature<L> temperature(const X& x, int i) const {
+  LOCKSTEP_FN Temperature<L> temperature(X x, int i) const {
     using R = scalar_t<L>;
     if (!learns()) return {L(R(fixed_beta)), L(0), L(0)};
     const L u = x[samples() * dim() + i];
@@ -56,7 +53,7 @@ struct PseudoExtended {
   }
   /// log g(beta), with log s in place of log(low + s) where low = 0 and s may underflow.
   template <class L, class X>
-  LOCKSTEP_FN L log_g(const X& x, int i, const Temperature<L>& t) const {
+  LOCKSTEP_FN L log_g(X x, int i, const Temperature<L>& t) const {
     using R = scalar_t<L>;
     if (g_exponent == 0 || !learns()) return L(0);
     const L u = x[samples() * dim() + i];
@@ -64,7 +61,7 @@ struct PseudoExtended {
   }
 
   template <class L, class X, class P, class G>
-  LOCKSTEP_FN void gradient(const X& x, const P& par, const G& g) const {
+  LOCKSTEP_FN void gradient(X x, P par, G g) const {
     using R = scalar_t<L>;
     const int n = samples(), d = dim();
     L a[kMaxSamples], delta[kMaxSamples];  // delta = l - b
@@ -110,7 +107,7 @@ struct PseudoExtended {
   }
 
   template <class L, class X, class P, class C>
-  LOCKSTEP_FN void log_density(const X& x, const P& par, const C& cache) const {
+  LOCKSTEP_FN void log_density(X x, P par, C cache) const {
     using R = scalar_t<L>;
     const int n = samples(), d = dim();
     L top = L(-std::numeric_limits<R>::max()), total = L(0);
@@ -145,11 +142,11 @@ struct PseudoExtended {
   }
 
   template <class L, class C>
-  LOCKSTEP_FN L weight(const C& cache, int i) const {
+  LOCKSTEP_FN L weight(C cache, int i) const {
     return cache[1 + i];
   }
   template <class L, class X, class P>
-  LOCKSTEP_FN L beta(const X& x, const P&, int i) const {
+  LOCKSTEP_FN L beta(X x, P, int i) const {
     return temperature<L>(x, i).beta;
   }
 };
