@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/base_rows.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -82,25 +83,17 @@ std::unique_ptr<Engine> GaussianBase::path_engine(const RunContext& context,
 }
 
 void GaussianBase::set(Engine& engine) const {
-  const ParameterLayout layout = engine.layout();
   const int d = dim();
-  const auto everywhere = [&](int row, double value) { set_per_unit(engine, row, {value}); };
-  const std::vector<double> mu(mean.begin(), mean.end());
-  std::vector<double> inv_sd = sd();
-  for (double& s : inv_sd) s = 1 / s;
-  set_axis(engine, layout.base_mean(), mu, d);
-  set_axis(engine, layout.base_inv_sd(), inv_sd, d);
-  if (layout.dense_base) {
+  BaseRows rows{{mean.begin(), mean.end()}, sd(), {}, {single(log_norm())}};
+  if (dense) {
     const Eigen::MatrixXd inverse =
         factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(d, d));
     const Eigen::MatrixXd precision = inverse.transpose() * inverse;
-    std::vector<double> rows;
     for (int i = 0; i < d; ++i)
-      for (int j = 0; j <= i; ++j) rows.push_back(precision(i, j));
-    set_axis(engine, layout.base_precision(), rows, layout.triangle());
+      for (int j = 0; j <= i; ++j) rows.precision.push_back(precision(i, j));
   }
-  everywhere(ParameterLayout::base_log_norm, single(log_norm()));
-  everywhere(ParameterLayout::log_zeta, single(log_zeta));
+  write_base(engine, rows);
+  set_per_unit(engine, ParameterLayout::log_zeta, {single(log_zeta)});
 }
 
 std::vector<double> GaussianBase::draws(const StreamKey& key, std::uint32_t iteration, int chains,

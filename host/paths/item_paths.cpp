@@ -7,6 +7,7 @@
 
 #include "host/estimators/log_z_estimators.hpp"
 #include "host/paths/annealing.hpp"
+#include "host/runs/base_rows.hpp"
 
 namespace lockstep {
 namespace {
@@ -42,23 +43,19 @@ std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& 
   const int d = context.target->dim();
   auto engine = context.target->engine(
       engine_spec(context, {.kind = ModelKind::path, .control = control}, batch.items, batch.runs));
-  std::vector<double> mean, sd, inv_sd, log_norm;
+  BaseRows base;
   for (std::uint32_t item : batch.items) {
     double sum = -0.5 * d * std::log(2 * kPi);
     for (int i = 0; i < d; ++i) {
       const auto [m, s] = base_of(items, batch, item, i);
-      mean.push_back(m);
-      sd.push_back(s);
-      inv_sd.push_back(1 / s);
+      base.mean.push_back(m);
+      base.sd.push_back(s);
       sum -= std::log(s);
     }
-    log_norm.push_back(sum);
+    base.log_norm.push_back(sum);
   }
-  const ParameterLayout layout = engine->layout();
-  set_axis(*engine, layout.base_mean(), mean, d);
-  set_axis(*engine, layout.base_inv_sd(), inv_sd, d);
-  set_axis(*engine, layout.scale(), sd, d);
-  set_per_unit(*engine, ParameterLayout::base_log_norm, log_norm);
+  write_base(*engine, base);
+  set_axis(*engine, engine->layout().scale(), base.sd, d);
   set_per_unit(*engine, ParameterLayout::scale_u, {1.4});
   set_per_unit(*engine, ParameterLayout::log_zeta,
                batch.log_zeta.empty() ? std::vector<double>{0} : batch.log_zeta);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "host/runs/adaptation.hpp"
+#include "host/runs/base_rows.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/starts.hpp"
@@ -104,22 +105,14 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   set_axis(engine, layout.scale(), frozen.scale, d);
-  std::vector<double> inv(std::size_t(units) * d, 0.0), mean(std::size_t(units) * d, 0.0),
-      log_norm(units, 0.0);
-  for (int u = 0; u < units && !frozen.base_sd.empty(); ++u)
-    for (int i = 0; i < d; ++i) {
-      const double sd = frozen.base_sd[u * d + i];
-      mean[u * d + i] = frozen.base_mean[u * d + i];
-      inv[u * d + i] = 1 / sd;
-      log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(sd);
-    }
-  set_axis(engine, layout.base_mean(), mean, d);
-  set_axis(engine, layout.base_inv_sd(), inv, d);
-  if (layout.dense_base) {
-    for (int u = 0; u < units; ++u) log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
-    set_axis(engine, layout.base_precision(), frozen.base_precision, layout.triangle());
-  }
-  set_per_unit(engine, ParameterLayout::base_log_norm, log_norm);
+  BaseRows base{frozen.base_mean, frozen.base_sd, frozen.base_precision, std::vector<double>(units, 0.0)};
+  for (int u = 0; u < units; ++u)
+    if (layout.dense_base)
+      base.log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
+    else
+      for (int i = 0; i < d && !base.sd.empty(); ++i)
+        base.log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(base.sd[u * d + i]);
+  write_base(engine, base);
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/base_rows.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -108,17 +109,16 @@ class Pass {
         x[std::size_t(i) * chains + c] = box_.middle[i] + first_sd(i) * z;
       });
     }
-    const ParameterLayout layout = engine_->layout();
-    const auto everywhere = [&](double value) { return std::vector<double>(units_.size(), value); };
     double log_norm = -dim_ * (0.5 * std::log(2 * kPi) + std::log(scale_));
+    BaseRows base{{box_.middle.begin(), box_.middle.end()}, {}, {}, {}};
     for (int i = 0; i < dim_; ++i) {
       log_norm -= std::log(first_sd(i) / scale_);
+      base.sd.push_back(first_sd(i));
       for (std::size_t u = 0; u < units_.size(); ++u) metric_[u * dim_ + i] = first_sd(i);
-      set_per_unit(*engine_, layout.base_mean() + i, everywhere(box_.middle[i]));
-      set_per_unit(*engine_, layout.base_inv_sd() + i, everywhere(1 / first_sd(i)));
     }
-    set_per_unit(*engine_, ParameterLayout::base_log_norm, everywhere(log_norm));
-    set_per_unit(*engine_, ParameterLayout::log_zeta, everywhere(0));
+    base.log_norm = {log_norm};
+    write_base(*engine_, base);
+    set_per_unit(*engine_, ParameterLayout::log_zeta, {0});
     restart_at(x);
   }
   double first_sd(int i) const { return std::hypot(scale_, box_.half[i]); }
