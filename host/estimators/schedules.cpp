@@ -82,6 +82,28 @@ double increment_rate(const std::vector<double>& log_weights, const std::vector<
   return std::sqrt(std::max(0.0, second.log() + weight.log() - 2 * first.log()));
 }
 
+double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits) {
+  if (fits(most)) return most;
+  double low = 0, high = most;
+  for (int k = 0; k < halvings; ++k) {
+    const double middle = 0.5 * (low + high);
+    (fits(middle) ? low : high) = middle;
+  }
+  return std::max(low, least);
+}
+
+std::vector<double> smoothed_steps(const std::vector<double>& step_size, int reach) {
+  const int levels = int(step_size.size());
+  std::vector<double> out;
+  for (int k = 0; k < levels; ++k) {
+    double sum = 0, terms = 0;
+    for (int j = std::max(0, k - reach); j <= std::min(levels - 1, k + reach); ++j, ++terms)
+      sum += std::log(step_size[j]);
+    out.push_back(std::exp(sum / terms));
+  }
+  return out;
+}
+
 CommunicationBarrier::CommunicationBarrier(std::vector<double> ladder, const std::vector<double>& rates)
     : ladder_(std::move(ladder)), sum_(1, 0.0), slope_(ladder_.size()) {
   assert(ladder_.size() >= 2 && rates.size() + 1 == ladder_.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <vector>
 
 namespace lockstep {
@@ -29,6 +30,14 @@ double local_barrier(std::vector<double> delta);
 /// Where Delta is Gaussian the rejection rate is this over sqrt(pi). Source: the conditional effective sample
 /// size of Zhou, Johansen & Aston (2016), JCGS 25(3).
 double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments);
+
+/// The longest step towards `most` that fits, where shorter ones fit too: `most` itself, or what halving
+/// [0, most] so many times comes to, and `least` at least.
+double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits);
+
+/// Step sizes of levels, which wander with the noise of acceptance: each becomes the geometric mean over its
+/// neighbours, `reach` either side.
+std::vector<double> smoothed_steps(const std::vector<double>& step_size, int reach);
 
 /// The communication barrier of a path, from the rate (of rejection, of increments) of each step of a ladder.
 ///

@@ -228,78 +228,69 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   return recorder.value(batch.log_zeta, by_levels ? weight.front() - weight.back() : 0);
 }
 
-ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
-                         double step_size) {
-  constexpr int kMostItems = 24, kRuns = 8, kSteps = 100;
+ItemPilotRun::ItemPilotRun(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
+                           double step_size)
+    : context_(context) {
+  constexpr int kMostItems = 24;
   ItemBatch batch;
-  batch.runs = kRuns;
+  batch.runs = 8;
   batch.prior = prior;
   const int count = context.target->items()->count, chosen = std::min(count, kMostItems);
   for (int i = 0; i < chosen; ++i)
     batch.items.push_back(std::uint32_t((2 * std::int64_t(i) + 1) * count / (2 * chosen)));
   auto engine = item_engine(context, batch);
-  const int n = engine->chains();
-  ItemPilot out;
-  out.ladder = sigmoid_ladder(kSteps);
-  double step = step_size > 0 ? step_size : 0.3;
-  std::vector<double> raw(kSteps + 1, step);
-  out.ladder = engine->set_ladder(out.ladder, std::vector<double>(kSteps + 1, 0.0), raw);
-  set_per_unit(*engine, ParameterLayout::beta, {0});
-  engine->set_position(item_draws(context, batch, 0));
-  engine->initialize();
-  out.gradients = n;
-  const Tally tally(context, [&] { return RunHealth::Counts{out.gradients, NAN}; });
-  std::vector<double> log_weight(n, 0.0);
-  std::vector<std::vector<double>> log_z(kSteps + 1, std::vector<double>(chosen, 0.0));  // [level][item]
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = num_leapfrog;
-  launch.jitter = num_leapfrog > 1;
-  for (int k = 0; k <= kSteps; ++k) {
-    const int moves = k == 0 ? 10 : 1;  // at first the step size settles
-    if (k > 0) {
-      const auto cache = engine->cache();
-      const double rise = out.ladder[k] - out.ladder[k - 1];
-      double variance = 0;
-      for (int i = 0; i < chosen; ++i) {
-        double mean = 0, square = 0;
-        LogSum z;
-        for (int c = i * kRuns; c < (i + 1) * kRuns; ++c) {
-          const double delta = cache[n + c];
-          mean += delta / kRuns;
-          square += delta * delta / kRuns;
-          log_weight[c] -= rise * delta;
-          z.add(log_weight[c]);
-        }
-        variance += std::max(0.0, square - mean * mean) / chosen;
-        log_z[k][i] = z.log() - std::log(double(kRuns));
-      }
-      out.rates.push_back(rise * std::sqrt((std::isfinite(variance) ? variance : 0) / kPi));
-      engine->set_beta(std::vector<double>(n, out.ladder[k]));
+  SmcOptions options;
+  options.levels = SmcOptions::Levels::given;
+  const std::vector<double> none(kSteps + 1, 0.0);
+  options.ladder = ladder_ = engine->set_ladder(sigmoid_ladder(kSteps), none, none);
+  options.most_levels = kSteps + 1;
+  options.first_moves = 10;  // the step size settles
+  options.launch.num_leapfrog = num_leapfrog;
+  options.launch.jitter = num_leapfrog > 1;
+  if (step_size > 0) options.step_size = step_size;
+  options.controller = {step_size > 0 ? 0 : 0.7, target_acceptance};
+  runs_ = std::make_unique<SmcSampler>(context, std::move(engine), batch.items, item_draws(context, batch, 0),
+                                       options);
+}
+
+void ItemPilotRun::record() {
+  const SmcState& now = runs_->state();
+  const int k = now.levels - 1, per = runs_->particles(), items = int(now.log_z.size());
+  found_.step_size.push_back(now.step_size[0]);
+  log_z_.push_back(now.log_z);
+  if (k == kSteps) return;
+  const auto delta = runs_->deltas();
+  double variance = 0;
+  for (int i = 0; i < items; ++i) {
+    double mean = 0, square = 0;
+    for (int c = i * per; c < (i + 1) * per; ++c) {
+      mean += delta[c] / per;
+      square += delta[c] * delta[c] / per;
     }
-    for (int m = 0; m < moves; ++m) {
-      set_per_unit(*engine, ParameterLayout::step_size, {step});
-      launch.begin = launch.end;
-      launch.end = launch.begin + 1;
-      engine->advance(launch);
-      const auto stats = engine->take_stats();
-      double a = 0;
-      for (int c = 0; c < n; ++c) {
-        a += stats[std::size_t(stat_acceptance) * n + c] / n;
-        out.gradients += stats[std::size_t(stat_gradients) * n + c];
-      }
-      out.acceptance = a;
-      if (step_size == 0) step = std::clamp(step * std::exp(0.7 * (a - target_acceptance)), 1e-6, 2.0);
-    }
-    raw[k] = step;
-    context.progress("pilot", double(k) / kSteps);
+    variance += std::max(0.0, square - mean * mean) / items;
   }
-  for (int k = 0; k <= kSteps; ++k) {  // smoothed over neighbours: acceptance is noisy
-    double sum = 0, terms = 0;
-    for (int j = std::max(0, k - 3); j <= std::min(kSteps, k + 3); ++j, ++terms) sum += std::log(raw[j]);
-    out.step_size.push_back(std::exp(sum / terms));
+  found_.rates.push_back((ladder_[k + 1] - ladder_[k]) *
+                         std::sqrt((std::isfinite(variance) ? variance : 0) / kPi));
+}
+
+ItemPilot ItemPilotRun::run(const std::function<void()>& between) {
+  const SmcState& now = runs_->state();
+  const Tally tally(context_, [&] { return RunHealth::Counts{runs_->total_gradients(), NAN}; });
+  runs_->run([&] {
+    record();
+    between();
+    context_.progress("pilot", double(now.levels - 1) / kSteps);
+  });
+  ItemPilot out = std::move(found_);
+  out.ladder = ladder_;
+  out.acceptance = now.acceptance[0];
+  out.gradients = runs_->total_gradients();
+  out.step_size = smoothed_steps(out.step_size, 3);
+  const std::size_t items = now.log_z.size();
+  for (int k = 0; k <= kSteps; ++k) {
     double z = 0;
-    for (int i = 0; i < chosen; ++i) z += (log_z[k][i] - out.ladder[k] * log_z[kSteps][i]) / chosen;
+    for (std::size_t i = 0; i < items; ++i)
+      z += (log_z_[k][i] - ladder_[k] * log_z_[kSteps][i]) / double(items);
     out.log_z.push_back(z);
   }
   return out;

@@ -5,7 +5,7 @@
 // beside it.
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/schedules.hpp"
-#include "host/runs/units.hpp"
+#include "host/runs/smc_sampler.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -58,16 +58,58 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
 ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const ItemSchedule& schedule,
                       Tempering tempering, int iterations, double discard);
 
-/// Some items, evenly spread, annealed with a step size that follows their acceptance: step sizes along the
-/// path, and its communication barrier, from which the schedule comes.
+/// What a pilot over some items, evenly spread, found along the path: step sizes, and its communication
+/// barrier, from which the schedule comes.
 struct ItemPilot {
   std::vector<double> ladder, step_size, log_z, rates;  // [level]; rates: [step]
   double acceptance = 0, gradients = 0;
   CommunicationBarrier barrier() const { return {ladder, rates}; }
   /// Step sizes and log z on another ladder, interpolated.
   ItemSchedule on(std::vector<double> other, int num_leapfrog) const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("ladder", ladder);
+    archive("step_size", step_size);
+    archive("log_z", log_z);
+    archive("rates", rates);
+    archive("acceptance", acceptance);
+    archive("gradients", gradients);
+  }
 };
-ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
-                         double step_size);
+
+/// These items annealed, with a step size that follows their acceptance, or, where one above 0 is given, that.
+///
+/// The context must live as long. Between two levels it can be stopped: a new one, made the same way, that
+/// has read `fields` goes on bit for bit.
+class ItemPilotRun {
+ public:
+  ItemPilotRun(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
+               double step_size);
+  /// To the end, once; `between` after every level.
+  ItemPilot run(const std::function<void()>& between = [] {});
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("runs", *runs_);
+    archive("found", found_);
+    archive("log_z", log_z_);
+  }
+
+ private:
+  static constexpr int kSteps = 100;
+  void record();
+
+  const RunContext& context_;
+  std::vector<double> ladder_;
+  std::unique_ptr<SmcSampler> runs_;
+  ItemPilot found_;                         // so far; step sizes as they came
+  std::vector<std::vector<double>> log_z_;  // [level][item]
+};
+
+inline ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog,
+                                double target_acceptance, double step_size) {
+  return ItemPilotRun(context, prior, num_leapfrog, target_acceptance, step_size).run();
+}
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/schedules.hpp"
 #include "host/paths/gaussian_base.hpp"
+#include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {
 
@@ -63,15 +64,58 @@ struct Pilot {
   /// Step size at any beta, from the levels' by interpolation in the barrier.
   double step_size_at(double beta, const CommunicationBarrier& barrier) const;
 
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("ladder", ladder);
+    archive("log_z", log_z);
+    archive("step_size", step_size);
+    archive("group_log_z", group_log_z);
+    archive("group_ancestors", group_ancestors);
+    archive("group_ess", group_ess);
+    archive("barrier", barrier);
+    archive("states", states);
+    archive("weight_ess", weight_ess);
+    archive("last", last);
+    archive("last_weight", last_weight);
+    archive("curvature", curvature);
+    archive("acceptance", acceptance);
+    archive("gradients", gradients);
+    archive("divergences", divergences);
+  }
+
  private:
   /// The level below beta, and how far beta is from it to the next, in the barrier.
   std::pair<int, double> place(double beta, const CommunicationBarrier& barrier) const;
 };
 
 /// Sequential Monte Carlo from the base to the target, in independent groups of particles on one common
-/// adaptive ladder: levels by the rate of increments, systematic resampling within a group when its effective
-/// sample size falls below half, HMC moves whose step size follows their acceptance from level to level.
-/// Source: Del Moral, Doucet & Jasra (2006); seeds at all levels: see docs/decisions/0007-evidence.md.
-Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+/// adaptive ladder (SmcOptions::Levels::common). Seeds at all levels: see docs/decisions/0007-evidence.md.
+///
+/// The context must live as long. Between two levels it can be stopped: a new one, made the same way, that
+/// has read `fields` goes on bit for bit.
+class PilotRun {
+ public:
+  PilotRun(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+  /// To the end, once; `between` after every level.
+  Pilot run(const std::function<void()>& between = [] {});
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("particles", particles_);
+    archive("found", found_);
+  }
+
+ private:
+  void record();
+
+  const RunContext& context_;
+  PilotOptions options_;
+  SmcSampler particles_;
+  Pilot found_;  // so far; step sizes as they came
+};
+
+inline Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
+  return PilotRun(context, base, options).run();
+}
 
 }  // namespace lockstep

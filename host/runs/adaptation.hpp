@@ -47,6 +47,17 @@ class DualAveraging {
   double mu_, target_, log_step_, log_average_, error_, count_;
 };
 
+/// A step size that follows acceptance while the density moves on under it, so that there is no average to
+/// come to: times exp(gain (acceptance - target)) after each iteration. Gain 0: it stays.
+struct StepSizeController {
+  double gain = 1, target = 0.8;
+  double next(double step_size, double acceptance) const {
+    if (gain == 0) return step_size;
+    const double error = (std::isfinite(acceptance) ? acceptance : 0) - target;
+    return std::clamp(step_size * std::exp(gain * error), 1e-6, 2.0);
+  }
+};
+
 /// ChEES: Adam ascent of the log trajectory time on the change in the estimator of the expected square
 /// (Hoffman, Radul & Sountsov 2021). The kernel supplies its gradient, weighted by acceptance, per iteration.
 class Chees {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <Eigen/Core>
-#include <vector>
 
-#include "host/runs/units.hpp"
+#include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {
 
@@ -41,7 +40,44 @@ struct ScoutResult {
 /// and all of them (on each axis its middle, and init_scale^2 + (half its width)^2), and particles make room
 /// for the points that they left out (beyond 3 of their standard deviations on some axis), an equal share for
 /// each and for the rest: what is made of the particles, such as a base, covers every known mode.
-ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-                  double init_scale, const std::vector<Eigen::VectorXd>& known = {});
+///
+/// The context must live as long. Between two levels it can be stopped: a new scout, made the same way, that
+/// has read `fields` goes on bit for bit.
+class Scout {
+ public:
+  Scout(const RunContext& context, std::vector<std::uint32_t> units, int particles, double init_scale,
+        std::vector<Eigen::VectorXd> known = {});
+  /// To the end, once; `between` after every level.
+  ScoutResult run(const std::function<void()>& between = [] {});
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("found", found_);
+    archive("round", round_);
+    archive("open", open_);
+    if (!pass_) pass_ = pass();  // to be read into
+    archive("pass", *pass_);
+  }
+
+ private:
+  double scale() const;
+  std::unique_ptr<SmcSampler> pass() const;
+  void collect();
+
+  const RunContext& context_;
+  std::vector<std::uint32_t> units_;
+  double init_scale_;
+  std::vector<Eigen::VectorXd> known_;
+  Eigen::VectorXd middle_, half_;  // of the box that spans the origin and the known points: half its widths
+  ScoutResult found_;
+  int round_ = 0;
+  std::vector<std::size_t> open_;     // units that take part in this round
+  std::unique_ptr<SmcSampler> pass_;  // from base to target, of the open units
+};
+
+inline ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+                         double init_scale, const std::vector<Eigen::VectorXd>& known = {}) {
+  return Scout(context, units, particles, init_scale, known).run();
+}
 
 }  // namespace lockstep

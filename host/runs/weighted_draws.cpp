@@ -6,6 +6,7 @@
 
 #include "host/options/options.hpp"
 #include "host/runs/run_draws.hpp"
+#include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {
 namespace {
@@ -69,15 +70,14 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
     return w >= 0 ? w : 0;  // a NaN counts for nothing
   };
   const std::size_t states = std::size_t(stored.draws) * per;
-  std::vector<double> total(groups, 0.0);
   double effective = double(states);
   for (int g = 0; g < groups; ++g) {
-    double square = 0;
+    double total = 0, square = 0;
     for (std::size_t k = 0; k < states; ++k) {
-      total[g] += weight(g, k);
+      total += weight(g, k);
       square += weight(g, k) * weight(g, k);
     }
-    effective = std::min(effective, square > 0 ? total[g] * total[g] / square : 0);
+    effective = std::min(effective, square > 0 ? total * total / square : 0);
   }
   DrawsFile f;
   f.chains = groups;
@@ -88,12 +88,9 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   std::vector<float> posterior;
   for (int g = 0; g < groups; ++g) {
     const Draw<double> draw{key, kResampling, 0, std::uint32_t(g)};
-    const double offset = draw.uniform(Purpose::resample);
-    double cumulative = f.draws > 0 ? weight(g, 0) : 0;
-    std::size_t from = 0;
-    for (int p = 0; p < f.draws; ++p) {
-      while (from + 1 < states && cumulative < (p + offset) / f.draws * total[g])
-        cumulative += weight(g, ++from);
+    std::vector<double> weights(states);
+    for (std::size_t k = 0; k < states; ++k) weights[k] = weight(g, k);
+    for (int from : systematic_resampling(weights, f.draws, draw.uniform(Purpose::resample))) {
       const float* x = &stored.x[index(g, from) * stored.dim];
       posterior.insert(posterior.end(), x, x + stored.dim);
     }

@@ -117,6 +117,22 @@ TEST(CommunicationBarrier, AnalyticValueOnGaussians) {
   EXPECT_EQ(barrier.ladder_with(0.5).size(), 8U);  // 3.38 / 0.5 steps
 }
 
+TEST(LargestStep, HalvesItsWay) {
+  const auto below = [](double limit) { return [limit](double step) { return step <= limit; }; };
+  EXPECT_EQ(largest_step(0.7, 1e-9, 50, below(0.7)), 0.7);
+  EXPECT_NEAR(largest_step(0.7, 1e-9, 50, below(0.3)), 0.3, 1e-15);
+  EXPECT_EQ(largest_step(1, 1e-9, 3, below(0.3)), 0.25);  // 1/2 no, 1/4 yes, 3/8 no
+  EXPECT_EQ(largest_step(1, 1e-9, 50, below(-1)), 1e-9);
+}
+
+TEST(SmoothedSteps, AreGeometricMeans) {
+  const auto smooth = smoothed_steps({1, 2, 4, 64}, 1);
+  const std::vector<double> log2 = {0.5, 1, 3, 4};
+  ASSERT_EQ(smooth.size(), 4u);
+  for (int k = 0; k < 4; ++k) EXPECT_NEAR(std::log2(smooth[k]), log2[k], 1e-14) << k;
+  EXPECT_EQ(smoothed_steps({0.25, 4}, 0), (std::vector<double>{0.25, 4}));
+}
+
 TEST(CommunicationBarrier, FromDraws) {
   // Pilot draws, then a second round on the re-spaced ladder: rates become equal.
   const testing::GaussianPath path{2, 1, 0.034};

@@ -117,5 +117,22 @@ TEST(Chees, IgnoresWhatIsNoNumber) {
   EXPECT_DOUBLE_EQ(chees.average(0.1), 1.5);
 }
 
+TEST(StepSizeController, FollowsAcceptance) {
+  const StepSizeController half{0.5, 0.7};
+  EXPECT_DOUBLE_EQ(half.next(0.1, 0.7), 0.1);
+  EXPECT_DOUBLE_EQ(half.next(0.1, 0.9), 0.1 * std::exp(0.1));
+  EXPECT_DOUBLE_EQ(half.next(0.1, 0.3), 0.1 * std::exp(-0.2));
+  EXPECT_DOUBLE_EQ(half.next(0.1, kNan), half.next(0.1, 0));
+  EXPECT_EQ(half.next(1.99, 1), 2);
+  EXPECT_EQ(half.next(1e-6, 0), 1e-6);
+  EXPECT_EQ((StepSizeController{0, 0.7}.next(3, 0.1)), 3);  // none
+  // Near the step of its target, at gain 1, and there it stays.
+  const StepSizeController one{1, 0.8};
+  for (double step : {0.01, 2.0}) {
+    for (int t = 0; t < 200; ++t) step = one.next(step, acceptance(step));
+    EXPECT_NEAR(step, step_with(0.8), 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/paths/tempered_pilot.hpp"
+
+#include "tests/support/resumed.hpp"
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+class PilotFiles : public FolderTest {};
+
+TEST_F(PilotFiles, PilotsGoOnFromEveryLevel) {
+  const RunOptions run = run_of({.target = "mixture20"});
+  const auto target = build_target(run);
+  const RunContext context = make_context(run, *target, "pilot");
+  const Eigen::Vector2d mean(5, 5);
+  const Eigen::Matrix2d covariance{{20, 12}, {12, 20}};
+  GaussianBase base = GaussianBase::from_moments(mean, covariance, 1.2, 0.5, "by hand");
+  base.warning = "none";
+  ASSERT_TRUE(base.dense);
+  GaussianBase again;
+  save(folder_ / "base", base);
+  load(folder_ / "base", again);
+  EXPECT_EQ(again.mean, base.mean);
+  EXPECT_EQ(again.factor, base.factor);
+  EXPECT_EQ(again.metric, base.metric);
+  EXPECT_EQ(again.taken_out(), base.taken_out());
+  EXPECT_EQ(again.how, "by hand");
+  EXPECT_EQ(again.warning, "none");
+  const PilotOptions options{.groups = 4, .particles = 256, .seeds = 32, .moves = 2};
+  const Pilot found = expect_same_from_every_level(
+      folder_, [&] { return std::make_unique<PilotRun>(context, again, options); });
+  EXPECT_EQ(found.ladder.front(), 0);
+  EXPECT_EQ(found.ladder.back(), 1);
+  EXPECT_EQ(found.states.size(), found.ladder.size());
+  EXPECT_EQ(found.last_weight.size(), 256u);
+  const Pilot once = run_pilot(context, base, options);
+  EXPECT_EQ(found.last, once.last);
+  EXPECT_EQ(found.step_size, once.step_size);
+}
+
+}  // namespace
+}  // namespace lockstep
