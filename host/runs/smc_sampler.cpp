@@ -223,13 +223,9 @@ void SmcSampler::learn_metric(const std::vector<double>& x) {
     }
 }
 
-void SmcSampler::set_metric() {
-  if (!state_.metric.empty()) set_axis(*engine_, engine_->layout().scale(), state_.metric, engine_->dim());
-}
-
 void SmcSampler::restart_at(const std::vector<double>& x) {
   set_per_unit(*engine_, ParameterLayout::beta, state_.beta);
-  set_metric();
+  if (!state_.metric.empty()) set_axis(*engine_, engine_->layout().scale(), state_.metric, engine_->dim());
   engine_->set_position(x);
   engine_->initialize();
   for (std::size_t u = 0; u < units_.size(); ++u)

@@ -109,8 +109,7 @@ class SmcSampler {
     auto engine = engine_->state();
     archive("engine", engine);
     engine_->set_state(engine);
-    archive("state", state_);
-    set_metric();
+    archive("state", state_);  // the metric goes to the engine with the next resampling
   }
 
  private:
@@ -125,7 +124,6 @@ class SmcSampler {
   std::vector<int> resample(int unit, int count, const std::vector<double>& weight) const;
   void take(const std::vector<int>& from);
   void learn_metric(const std::vector<double>& x);
-  void set_metric();
   void restart_at(const std::vector<double>& x);
   void move();
   std::vector<double> acceptance(const std::vector<double>& stats) const;
