@@ -45,32 +45,6 @@ struct GaussianBase {
   }
 
   int dim() const { return int(mean.size()); }
-
-  template <class Archive>
-  void fields(Archive& archive) {
-    const auto numbers = [&](const char* name, auto& matrix, Eigen::Index columns) {
-      std::vector<double> list(matrix.data(), matrix.data() + matrix.size());
-      archive(name, list);
-      const auto size = Eigen::Index(list.size());
-      matrix = Eigen::Map<const Eigen::MatrixXd>(list.data(), columns > 0 ? size / columns : 0, columns);
-    };
-    const auto text = [&](const char* name, std::string& words) {
-      std::vector<char> letters(words.begin(), words.end());
-      archive(name, letters);
-      words.assign(letters.begin(), letters.end());
-    };
-    numbers("mean", mean, 1);
-    numbers("factor", factor, dim());
-    archive("dense", dense);
-    numbers("metric", metric, 1);
-    archive("log_zeta", log_zeta);
-    archive("gradients", gradients);
-    archive("starts", starts);
-    archive("rough", rough);
-    archive("partial", partial);
-    text("how", how);
-    text("warning", warning);
-  }
   /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 64: the
   /// precision of a dense base is read at every gradient.
   static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,

@@ -32,25 +32,6 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0, divergences = 0;
 
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("ladder", ladder);
-    archive("log_z", log_z);
-    archive("step_size", step_size);
-    archive("group_log_z", group_log_z);
-    archive("group_ancestors", group_ancestors);
-    archive("group_ess", group_ess);
-    archive("barrier", barrier);
-    archive("states", states);
-    archive("weight_ess", weight_ess);
-    archive("last", last);
-    archive("last_weight", last_weight);
-    archive("curvature", curvature);
-    archive("acceptance", acceptance);
-    archive("gradients", gradients);
-    archive("divergences", divergences);
-  }
-
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;
   /// Levels drawn uniformly, but the first and the last `end` times as often; one for each seed.
@@ -115,7 +96,8 @@ class PilotRun {
 };
 
 inline Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
-  return PilotRun(context, base, options).run();
+  PilotRun run(context, base, options);
+  return context.stages->run("levels", run);
 }
 
 }  // namespace lockstep

@@ -77,7 +77,8 @@ class Scout {
 
 inline ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
                          double init_scale, const std::vector<Eigen::VectorXd>& known = {}) {
-  return Scout(context, units, particles, init_scale, known).run();
+  Scout run(context, units, particles, init_scale, known);
+  return context.stages->run("levels", run);
 }
 
 }  // namespace lockstep

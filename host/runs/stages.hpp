@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/runs/checkpoint.hpp"
+#include "host/util/interrupt.hpp"
 
 namespace lockstep {
 
@@ -54,15 +55,23 @@ class Stages {
   /// Between two rounds of the loop: saves where it is time to, or the run ends here. `prepare`: what is to be
   /// done before the fields are read.
   template <class Fields, class Prepare>
-  void save(const std::string& name, bool interrupted, Fields&& fields, Prepare&& prepare) {
-    if (ended_ || !plan_.due(interrupted)) return;
-    ended_ = interrupted;
+  void save(const std::string& name, bool stops, Fields&& fields, Prepare&& prepare) {
+    if (ended_ || !plan_.due(stops)) return;
+    ended_ = stops;
     prepare();
     Checkpoint now;
     for (const auto& add : finished_) add(now);
     Listed<Fields> state{fields};
     now(scope_ + name, state);
     plan_.write(now);
+  }
+
+  /// Runs what is saved between its own rounds: it has run(between) and fields(archive), and goes on from them.
+  template <class Loop>
+  auto run(const std::string& name, Loop& loop) {
+    const auto fields = [&](Checkpoint& c) { c("state", loop); };
+    take_up(name, fields);
+    return loop.run([&] { save(name, interrupted(), fields, [] {}); });
   }
 
  private:
