@@ -3,14 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "host/commands/check.hpp"
 #include "host/commands/evidence.hpp"
-#include "host/commands/run_files.hpp"
+#include "host/commands/print_result.hpp"
 #include "host/commands/run_report.hpp"
 #include "host/commands/sample.hpp"
-#include "host/commands/table.hpp"
 #include "host/options/evidence_config.hpp"
 #include "host/options/item_config.hpp"
 #include "host/options/target_input.hpp"
@@ -110,118 +107,40 @@ void list_devices(bool measure) {
 #endif
 }
 
-void print_method(const nlohmann::ordered_json& s) {
-  fmt::print("method {}, base {}\n", s["sampler"]["name"].get<std::string>(),
-             s["diagnostics"]["base"].get<std::string>());
+std::string how_to_go_on(const RunOptions& run) {
+  return fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string());
 }
 
-/// Of a target with items: means over them, and the items one by one where they are few.
-void print_items(const nlohmann::ordered_json& s) {
-  const auto& z = s["log_z"];
-  const auto number = [](const nlohmann::ordered_json& j, const char* key) { return j.value(key, NAN); };
-  const auto text = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.3f}", v); };
-  fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", "item", "log_z", "se", "lower", "upper", "gap",
-             "ess");
-  const auto& items = s["items"];
-  for (std::size_t i = 0; i < std::min<std::size_t>(items.size(), 10); ++i) {
-    const auto& e = items[i]["log_z"];
-    fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", i, text(number(e, "estimate")),
-               text(number(e, "se")), text(number(e, "lower")), text(number(e, "upper")),
-               text(number(e, "gap")),
-               text(std::fmin(number(items[i], "weight_ess"), number(items[i], "reverse_ess"))));
-  }
-  if (items.size() > 10)
-    fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - 10);
-  // The error of the runs for these images, and, of others like them, of which images there are.
-  const auto mean = [&](const std::string& name, const std::string& key, const std::string& se) {
-    if (std::isnan(number(z, key.c_str()))) return;
-    const std::string of_runs = se == "se" ? "mc_se" : se.substr(0, se.size() - 2) + "mc_se";
-    fmt::print("{:<30} {:>24}", name, with_error(number(z, key.c_str()), number(z, of_runs.c_str())));
-    if (!std::isnan(number(z, se.c_str()))) fmt::print("  (over images +- {:.2g})", number(z, se.c_str()));
-    fmt::print("\n");
-  };
-  fmt::print("\n");
-  print_method(s);
-  mean("mean log_z", "estimate", "se");
-  mean("mean lower bound", "lower", "lower_se");
-  mean("mean upper bound", "upper", "upper_se");
-  if (!std::isnan(number(z, "gap")))
-    fmt::print("{:<30} {:>24}\n", "mean gap", with_error(number(z, "gap"), number(z, "gap_se")));
-  const auto& d = s["diagnostics"];
-  fmt::print("{:<30} {:>24}\n", "mean importance-weighted bound",
-             with_error(number(d, "importance_bound"), number(d, "importance_bound_se")));
-  if (s.contains("truth")) fmt::print("{:<30} {:>24.6g}\n", "mean truth", s["truth"]["log_z"].get<double>());
-}
-
-void print_cost(const nlohmann::ordered_json& s) {
-  const auto& d = s["diagnostics"];
-  fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n",
-             s["chains"].get<int>(), s["iterations"].get<std::int64_t>(),
-             s["cost"]["gradients"].get<double>(), s["cost"]["sampling_s"].get<double>(),
-             s["cost"]["gradients_per_s"].get<double>());
-  if (d.contains("acceptance"))
-    fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {}",
-               d["acceptance"].get<double>(), d["step_size"].get<double>(), d["num_leapfrog"].get<double>(),
-               d["divergences"].get<std::int64_t>());
-  for (const char* key : {"rhat_max", "nested_rhat_max", "weight_ess"})
-    if (d.contains(key)) fmt::print(", {} {:.4g}", key, d[key].get<double>());
-  fmt::print("\nverdict: {}", s["verdict"].get<std::string>());
-  for (const auto& gate : s["failed_gates"]) fmt::print(" ({})", gate.get<std::string>());
-  fmt::print("\n");
-  if (!s["failed_gates"].empty())
-    fmt::print(
-        "what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in "
-        "the README\n");
-  for (const auto& warning : s["warnings"]) fmt::print("warning: {}\n", warning.get<std::string>());
-}
-
-void print_summary(const nlohmann::ordered_json& s) {
-  if (s["target"].contains("items")) {
-    print_items(s);
-  } else {
-    fmt::print("{}", estimates_table(s));
-    if (s["diagnostics"].contains("base")) print_method(s);
-  }
-  print_cost(s);
-}
-
-/// The summary of a run as the user asked for it, and where its files are.
-void report(const RunOptions& run, const nlohmann::ordered_json& summary) {
+/// What a run found as the user asked for it, and where its files are.
+template <class Result>
+int report(const RunOptions& run, const Result& result) {
   if (run.json)
-    fmt::print("{}", summary_text(summary));
+    fmt::print("{}", summary_text(to_json(result)));
   else
-    print_summary(summary);
+    print_result(result);
   if (!run.out.empty() && !run.quiet) say("files in " + run.out.string());
+  if (!result.lost.empty()) throw std::runtime_error(result.lost);  // the table has said what files cannot
+  std::fflush(stdout);
+  draw_run(run);
+  if (!result.interrupted) return result.verdict == "pass" ? 0 : 3;
+  const bool saved = std::filesystem::exists(run.out / "checkpoint");
+  say(fmt::format("interrupted: what was sampled so far is above; {}",
+                  run.out.empty() ? "with --out it could be gone on with"
+                  : saved         ? how_to_go_on(run)
+                                  : "its state could not be saved"));
+  return 130;
 }
 
 /// `sample` or `evidence`.
 int run_one(const RunOptions& run) {
-  const std::string goes_on =
-      fmt::format("lockstep {} --out {} --resume goes on", run.command, run.out.string());
-  bool stopped = false;
-  nlohmann::ordered_json summary;
   try {
-    summary = run.command == "evidence" ? evidence(run, stopped) : sample(run, stopped);
+    if (run.command == "sample") return report(run, sample(run));
+    return std::visit([&](const auto& result) { return report(run, result); }, evidence(run));
   } catch (const Interrupted&) {
     say(fmt::format("interrupted before anything was {}{}", run.resume ? "added" : "recorded",
-                    run.out.empty() ? ": nothing is kept" : "; " + goes_on));
-    return 130;
-  } catch (const FilesLost& lost) {  // the table says what the files cannot
-    report(run, lost.summary);
-    throw;
-  }
-  report(run, summary);
-  std::fflush(stdout);
-  draw_run(run);
-  if (stopped) {
-    const bool saved = std::filesystem::exists(run.out / "checkpoint");
-    say(fmt::format("interrupted: what was sampled so far is above; {}",
-                    run.out.empty() ? "with --out it could be gone on with"
-                    : saved         ? goes_on
-                                    : "its state could not be saved"));
+                    run.out.empty() ? ": nothing is kept" : "; " + how_to_go_on(run)));
     return 130;
   }
-  return summary["verdict"] == "pass" ? 0 : 3;
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <type_traits>
 
 #include "host/commands/item_report.hpp"
 #include "host/commands/sample.hpp"
@@ -21,6 +20,7 @@
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
+#include "host/util/numbers.hpp"
 #include "host/util/processes.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -28,8 +28,6 @@
 
 namespace lockstep {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<double> part(const std::vector<double>& all, int item, int runs) {
   return {all.begin() + std::ptrdiff_t(item) * runs, all.begin() + std::ptrdiff_t(item + 1) * runs};
@@ -46,6 +44,110 @@ Share share_of_round(const std::vector<double>& room, int rank, int done, int co
                taken = std::min(all, double(count - done));
   const auto end = [&](double part) { return done + int(taken * part / all); };
   return {end(before), end(before + room[rank]), end(all)};
+}
+
+/// Of a batch of `per` items, in all processes of this machine.
+MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
+  const TargetInstance& target = *context.target;
+  const double values = double(target.items()->values.size());
+  RunSize size;
+  size.dim = target.dim();
+  size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
+  size.iterations = 0;  // sums are kept by image
+  MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
+  memory.host += 28.0 * values;  // in three precisions, and as read
+  memory.host *= Processes::all().here();
+  if (context.cuda)  // what the products hold: positions, gradients and log densities, layers, a workspace
+    memory.device += double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * values;
+  return memory;
+}
+
+/// The pilot, the same in every process. Interrupted where one of them is: the first says so.
+ItemPilot pilot_of_all(RunContext& context, const ItemConfig& c,
+                       const std::function<void(const std::string&, double)>& print) {
+  Processes& processes = Processes::all();
+  context.progress = [show = interruptible(print)](const std::string&, double share) {
+    show("pilot", share);
+  };
+  ItemPilot pilot;
+  bool stopped = false;
+  try {
+    if (c.method != "bound")
+      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
+                             c.target_acceptance, c.step_size);
+  } catch (const Interrupted&) {
+    stopped = true;
+  }
+  if (processes.any(stopped)) {
+    if (processes.first()) throw Interrupted();
+    throw FirstSpeaks();
+  }
+  return pilot;
+}
+
+/// Rounds of items, `per` of them at a time in this process, until all are done or somebody wants to stop.
+/// `clock`: since when time counts.
+struct Rounds {
+  const ItemConfig& config;
+  const ItemPilot& pilot;
+  int per;
+  CheckpointPlan plan;
+  std::function<void(const std::string&, double)> print;
+  Clock::time_point clock;
+
+  int way = 0;        // of the round that is shown
+  double before = 0;  // what of it was done
+
+  /// What is found, in the first process.
+  ItemRun run(RunContext& context);
+  /// Progress of one round, whose items follow `done` others.
+  void show(RunContext& context, int done, int round_end);
+};
+
+void Rounds::show(RunContext& context, int done, int round_end) {
+  // A round goes its way once or, where there is a way back or a guess to begin with, twice.
+  const int ways = config.method == "bdmc" || config.tempers() ? 2 : 1,
+            count = context.target->items()->count;
+  way = 0;
+  before = 0;
+  context.progress = [=, this](const std::string&, double share) {
+    if (terminated() && Processes::all().size() == 1) throw Interrupted();
+    if (share < before) way = std::min(way + 1, ways - 1);
+    before = share;
+    const double of_round = (way + share) / ways, items_done = done + (round_end - done) * of_round;
+    print(interrupted() ? "the last images (again: stop at once)" : "images", items_done / count);
+  };
+}
+
+ItemRun Rounds::run(RunContext& context) {
+  Processes& processes = Processes::all();
+  const int count = context.target->items()->count;
+  ItemRun all;
+  if (plan.resume) plan.load([&](Checkpoint& archive) { all.fields(archive); });
+  const Tally tally(context, [&] { return RunHealth::Counts{all.table.gradients, all.table.divergences}; });
+  const auto room = processes.share(per);
+  int done = int(processes.of_first(all.table.done()));
+  while (done < count && !all.interrupted) {
+    const Share part = share_of_round(room, processes.rank(), done, count);
+    std::vector<std::uint32_t> which(part.last - part.first);
+    std::iota(which.begin(), which.end(), std::uint32_t(part.first));
+    ItemTable found;
+    show(context, done, part.round_end);
+    try {
+      if (!which.empty()) run_items(context, config, pilot, which, found);
+    } catch (const Interrupted&) {
+      if (done == 0) throw;
+      found = {};  // what earlier rounds have found is saved
+    }
+    for (const auto& numbers : processes.gather(numbers_of(found))) add_numbers(all.table, numbers);
+    done = int(processes.of_first(all.table.done()));
+    all.seconds += seconds_since(clock);
+    clock = Clock::now();
+    all.interrupted = processes.any(done < count && interrupted());
+    if (done < count && plan.due(all.interrupted))
+      plan.save([&](Checkpoint& archive) { all.fields(archive); });
+  }
+  return all;
 }
 
 }  // namespace
@@ -150,37 +252,9 @@ std::array<double, 2> interval_over_items(const std::vector<double>& values) {
   return {mean[kResamples / 40], mean[kResamples - 1 - kResamples / 40]};
 }
 
-std::vector<double> ItemTable::numbers() const {
-  std::vector<double> all = {double(done())};
-  const auto add = [&](const char*, const auto& value) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
-      all.push_back(value);
-    else
-      all.insert(all.end(), value.begin(), value.end());
-  };
-  ItemTable(*this).fields(add);
-  return all;
-}
-
-void ItemTable::append(const std::vector<double>& numbers) {
-  const auto count = std::ptrdiff_t(numbers[0]);
-  auto at = numbers.begin() + 1;
-  const auto add = [&](const char*, auto& value) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
-      value += *at++;
-    } else {
-      value.insert(value.end(), at, at + count);
-      at += count;
-    }
-  };
-  fields(add);
-}
-
-Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& was_interrupted,
-                   const std::string& label) {
+ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, const std::string& label) {
   const auto start = Clock::now();
-  const Items& items = *target.items();
-  const ItemConfig c = item_config(run, items);
+  const ItemConfig c = item_config(run, *target.items());
   Processes& processes = Processes::all();
   RunOptions own = run;  // of this process
   own.quiet |= !processes.first();
@@ -192,86 +266,30 @@ Json item_evidence(const RunOptions& run, const TargetInstance& target, bool& wa
   // Two blocks of the matrix products for every thread, or enough chains to fill a GPU: few enough to be lost
   // when interrupted.
   const int at_once = context.cuda ? 1 << 16 : 2 * 192 * context.threads,
-            per = std::clamp(at_once / c.runs, 1, items.count);
-  RunSize size;
-  size.dim = target.dim();
-  size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
-  size.iterations = 0;  // sums are kept by image
-  MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
-  memory.host += 28.0 * double(items.values.size());  // in three precisions, and as read
-  memory.host *= processes.here();
-  if (context.cuda)  // what the products hold: positions, gradients and log densities, layers, a workspace
-    memory.device +=
-        double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * double(items.values.size());
+            per = std::clamp(at_once / c.runs, 1, target.items()->count);
+  const MemoryPlan memory = memory_of(context, c, per);
   check_memory(memory, true);
   RunFiles files;  // of the first process
   if (processes.first()) files = open_run(run, target, c.effective);
   if (processes.any(files.finished.has_value())) {
-    if (processes.first()) return *files.finished;
+    if (processes.first()) return from_json<ItemResult>(*files.finished);
     throw FirstSpeaks();
   }
-  CheckpointPlan plan = files.checkpoint;
   say_device(own, context);
   check_memory(memory, own.quiet);
   const auto print = progress_printer(own.quiet, run.target, context.health);
-  context.progress = [show = interruptible(print)](const std::string&, double share) {
-    show("pilot", share);
-  };
-  auto clock = Clock::now();
-  ItemPilot pilot;  // the same in every process
-  try {
-    if (c.method != "bound")
-      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
-                             c.target_acceptance, c.step_size);
-  } catch (const Interrupted&) {
-    was_interrupted = true;
-  }
-  if (processes.any(was_interrupted)) {
-    if (processes.first()) throw Interrupted();
-    throw FirstSpeaks();
-  }
-  ItemTable table;  // of the first process
-  double seconds = 0;
-  const auto fields = [&](Checkpoint& archive) {
-    archive("table", table);
-    archive("seconds", seconds);
-  };
-  if (plan.resume) plan.load(fields);
-  const Tally tally(context, [&] { return RunHealth::Counts{table.gradients, table.divergences}; });
-  const auto room = processes.share(per), threads = processes.share(context.threads);
-  int done = int(processes.of_first(table.done()));
-  while (done < items.count && !was_interrupted) {
-    const Share part = share_of_round(room, processes.rank(), done, items.count);
-    std::vector<std::uint32_t> which(part.last - part.first);
-    std::iota(which.begin(), which.end(), std::uint32_t(part.first));
-    ItemTable found;
-    // A round goes its way once or, where there is a way back or a guess to begin with, twice.
-    const int ways = c.method == "bdmc" || c.tempers() ? 2 : 1;
-    int way = 0;
-    double before = 0;
-    context.progress = [&](const std::string&, double share) {
-      if (terminated() && processes.size() == 1) throw Interrupted();
-      if (share < before) way = std::min(way + 1, ways - 1);
-      before = share;
-      const double of_round = (way + share) / ways, items_done = done + (part.round_end - done) * of_round;
-      print(interrupted() ? "the last images (again: stop at once)" : "images", items_done / items.count);
-    };
-    try {
-      if (!which.empty()) run_items(context, c, pilot, which, found);
-    } catch (const Interrupted&) {
-      if (done == 0) throw;
-      found = {};  // what earlier rounds have found is saved
-    }
-    for (const auto& numbers : processes.gather(found.numbers())) table.append(numbers);
-    done = int(processes.of_first(table.done()));
-    seconds += seconds_since(clock);
-    clock = Clock::now();
-    was_interrupted = processes.any(done < items.count && interrupted());
-    if (done < items.count && plan.due(was_interrupted)) plan.save(fields);
-  }
+  const auto clock = Clock::now();
+  const ItemPilot pilot = pilot_of_all(context, c, print);
+  Rounds rounds{c, pilot, per, files.checkpoint, print, clock};
+  const ItemRun found = rounds.run(context);
+  const auto threads = processes.share(context.threads);
   if (!processes.first()) throw FirstSpeaks();
   context.threads = int(std::accumulate(threads.begin(), threads.end(), 0.0));
-  return report_items(run, files, context, c, pilot, table, seconds, seconds_since(start), was_interrupted);
+  ItemResult s = result_of_items(run, context, c, pilot, found);
+  s.cost.wall = seconds_since(start);
+  s = settled(s);
+  save_items(s, files, run, *target.items(), found.table);
+  return s;
 }
 
 }  // namespace lockstep

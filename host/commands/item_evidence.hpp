@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "host/commands/evidence.hpp"
+#include "host/commands/item_result.hpp"
 #include "host/options/item_config.hpp"
 #include "host/paths/item_paths.hpp"
 
@@ -33,9 +33,18 @@ struct ItemTable {
     archive("gradients", gradients);
     archive("divergences", divergences);
   }
-  /// All of it as numbers, to be sent to another process, and what that one does with them.
-  std::vector<double> numbers() const;
-  void append(const std::vector<double>& numbers);
+};
+
+/// A run over items as far as it has come; its checkpoint.
+struct ItemRun {
+  ItemTable table;
+  double seconds = 0;
+  bool interrupted = false;
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("table", table);
+    archive("seconds", seconds);
+  }
 };
 
 /// Adds the items of a batch to the table.
@@ -50,8 +59,8 @@ std::array<double, 2> interval_over_items(const std::vector<double>& values);
 /// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
 /// are as large as keeps every thread busy, and processes that share the run take one each at a time, in
 /// order: numbers do not depend on how many there are. After that the checkpoint is saved where one is asked
-/// for.
-nlohmann::ordered_json item_evidence(const RunOptions& run, const TargetInstance& target, bool& interrupted,
-                                     const std::string& label);
+/// for. Throws UserError, Interrupted when there is nothing to keep, and FirstSpeaks in other processes than
+/// the first.
+ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
 }  // namespace lockstep

@@ -5,11 +5,14 @@
 
 namespace lockstep {
 
-/// The summary of a run over items and, with --out, its files: summary.json, run.toml, items.csv (one line
-/// for each), images.npy and the pictures that plot/plot_items.py makes of the two.
-nlohmann::ordered_json report_items(const RunOptions& run, const RunFiles& files, const RunContext& context,
-                                    const ItemConfig& config, const ItemPilot& pilot, const ItemTable& table,
-                                    double sampling_seconds, double wall_seconds, bool interrupted);
+/// What a run over items came to, but for how long it took: each of them, and their means.
+ItemResult result_of_items(const RunOptions& run, const RunContext& context, const ItemConfig& config,
+                           const ItemPilot& pilot, const ItemRun& found);
+
+/// Its files, with --out: summary.json, items.csv (one line for each), images.npy and the pictures that
+/// plot/plot_items.py makes of the two.
+void save_items(ItemResult& result, const RunFiles& files, const RunOptions& run, const Items& items,
+                const ItemTable& table);
 
 /// A `.npy` file of bytes [item][row][column], as numpy.load reads it.
 std::string npy_bytes(const std::vector<int>& shape, const std::string& type, const std::string& values);

@@ -19,15 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Of all that a run's summary says but by how many threads and how long it took, which differs from run to
-/// run.
-std::string summary_checksum(Json summary) {
-  for (const char* key : {"checksum", "threads"}) summary.erase(key);
-  for (const char* time : {"wall_s", "sampling_s", "gradients_per_s"})
-    summary["cost"][time] = summary["cost"].value(time, Json()).is_number();
-  return checksum(summary_text(summary));
-}
-
 /// The folder's summary.json; null where there is none.
 Json kept_summary(const fs::path& folder) {
   const fs::path file = folder / "summary.json";
@@ -139,13 +130,19 @@ void refuse_results(const fs::path& folder) {
                     folder.string(), found));
 }
 
-void RunFiles::finish(Json& summary, bool interrupted, const std::vector<Other>& others) const {
-  if (folder.empty()) return;
-  summary["identity"] = checksum(checkpoint.identity);
-  if (interrupted) summary["interrupted"] = true;
-  summary["files"] = Json::array();
-  for (const Other& file : others) summary["files"].push_back(file.name);
-  summary["checksum"] = summary_checksum(summary);
+std::string summary_checksum(Json summary) {
+  for (const char* key : {"checksum", "threads"}) summary.erase(key);
+  for (const char* time : {"wall_s", "sampling_s", "gradients_per_s"})
+    summary["cost"][time] = summary["cost"].value(time, Json()).is_number();
+  return checksum(summary_text(summary));
+}
+
+void RunFiles::name_files(RunResult& result, const std::vector<Other>& others) const {
+  result.identity = checksum(checkpoint.identity);
+  for (const Other& file : others) result.files.push_back(file.name);
+}
+
+std::string RunFiles::write(const Json& summary, const std::vector<Other>& others) const {
   std::string lost;
   const auto attempt = [&](const std::function<void()>& write) {
     try {
@@ -157,10 +154,8 @@ void RunFiles::finish(Json& summary, bool interrupted, const std::vector<Other>&
   attempt([&] { write_summary(folder / "summary.json", summary); });
   for (const Other& file : others) attempt([&] { file.write(folder / file.name); });
   if (!lost.empty())
-    throw FilesLost(
-        lost + " (the other files of the run are there). Make room, then --resume writes what is missing",
-        summary);
-  if (!interrupted) fs::remove(folder / "checkpoint");
+    lost += " (the other files of the run are there). Make room, then --resume writes what is missing";
+  return lost;
 }
 
 RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective) {

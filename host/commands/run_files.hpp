@@ -4,11 +4,11 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "host/runs/checkpoint.hpp"
+#include "host/runs/run_result.hpp"
 
 namespace lockstep {
 
@@ -43,12 +43,9 @@ std::vector<std::filesystem::path> part_files(const std::filesystem::path& folde
 /// ways on, another --out, --force and --resume.
 void refuse_results(const std::filesystem::path& folder);
 
-/// Thrown when a run is over and not all of its files could be written; nothing else of it is lost.
-struct FilesLost : std::runtime_error {
-  FilesLost(const std::string& why, nlohmann::ordered_json s)
-      : std::runtime_error(why), summary(std::move(s)) {}
-  nlohmann::ordered_json summary;
-};
+/// Of all that a run's summary says but by how many threads and how long it took, which differs from run to
+/// run.
+std::string summary_checksum(nlohmann::ordered_json summary);
 
 /// What `sample` and `evidence` keep in --out, from its opening to the last file. Without --out it does
 /// nothing.
@@ -64,16 +61,26 @@ struct RunFiles {
   CheckpointPlan checkpoint;
   std::optional<nlohmann::ordered_json> finished;  // its summary, where --resume meets a finished run
 
-  /// The end of every run: adds to the summary what tells it from others (`identity`) and its `files`, writes
-  /// it, then the other files, and removes the checkpoint of a run that is complete. A file that cannot be
-  /// written keeps no other from being written: FilesLost says which and why when the rest is done.
-  void finish(nlohmann::ordered_json& summary, bool interrupted, const std::vector<Other>& others) const;
+  /// The end of every run: adds to the result what tells it from others (`identity`) and its `files`, writes
+  /// summary.json, then the other files, and removes the checkpoint of a run that is complete. A file that
+  /// cannot be written keeps no other from being written: `lost` says which and why.
+  template <class Result>
+  void finish(Result& result, const std::vector<Other>& others) const {
+    if (folder.empty()) return;
+    name_files(result, others);
+    result.checksum = summary_checksum(to_json(result));
+    result.lost = write(to_json(result), others);
+    if (result.lost.empty() && !result.interrupted) std::filesystem::remove(folder / "checkpoint");
+  }
+
+ private:
+  void name_files(RunResult& result, const std::vector<Other>& others) const;
+  std::string write(const nlohmann::ordered_json& summary, const std::vector<Other>& others) const;
 };
 
 /// Opens --out, once what is asked for is known to be right: locks it and writes run.toml, so that --out and
 /// --resume are all that is needed to go on. Under --resume: goes on from the checkpoint, or has nothing to
-/// do
-/// (`finished`), or begins a run that was ended before its first checkpoint. Throws UserError where the
+/// do (`finished`), or begins a run that was ended before its first checkpoint. Throws UserError where the
 /// folder has another run's results or checkpoint, or a damaged one; --force removes them.
 RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective);
 

@@ -21,8 +21,6 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 double mean_of(const std::vector<double>& v) {
   double s = 0;
   for (double x : v) s += x / double(v.size());
@@ -52,11 +50,13 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
     worst = std::max(worst, e.mean_se[i] / std::sqrt(e.variance(int(i))));
   if (run.se > 0 && !(worst < run.se) && !r.interrupted)
     add("--se {} was not reached: the largest standard error is {:.2g} standard deviations", run.se, worst);
+  const std::string advice = fmt::format(
+      "a mode may be missed (give starts in the modes you know, --init FILE{}) or chains are too short",
+      scouted ? ", or a larger sampler.scout_particles" : "");
   const auto compare = [&](const std::string& name, double value, double se, double known) {
-    if (!never_varied(value, se) && std::abs(value - known) > 5 * se)
-      add("{} is {:.1f} standard errors from the truth: a mode may be missed (give starts in the modes you "
-          "know, --init FILE{}) or chains are too short",
-          name, std::abs(value - known) / se, scouted ? ", or a larger sampler.scout_particles" : "");
+    const std::string warning =
+        never_varied(value, se) ? "" : far_from_truth(name, {value, se}, known, 5, advice);
+    if (!warning.empty()) all.push_back(warning);
   };
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     compare(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
@@ -70,33 +70,83 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   return all;
 }
 
-Json diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
-                 const SamplerConfig& config, const RunOptions& run, int dim) {
-  Json d;
-  d["acceptance"] = e.acceptance;
-  d["step_size"] = mean_of(r.frozen.step_size);
+SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
+                              const SamplerConfig& config, const RunOptions& run, int dim) {
+  SampleDiagnostics d;
+  d.acceptance = e.acceptance;
+  d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
-  d["num_leapfrog"] = e.gradients / (double(r.units[0].iterations) * run.chains * n);
-  d["trajectory_time"] = mean_of(r.frozen.trajectory_time);
-  d["divergences"] = std::int64_t(r.units[0].stats[stat_divergences]);
-  d[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
+  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n);
+  d.trajectory_time = mean_of(r.frozen.trajectory_time);
+  d.divergences = r.units[0].stats[stat_divergences];
+  (e.nested ? d.nested_rhat_max : d.rhat_max) = e.rhat_max;
   if (f.draws >= 4) {
-    double bulk = INFINITY, tail = INFINITY;
+    d.ess_bulk_min = d.ess_tail_min = INFINITY;
     for (int i = 0; i < dim; ++i) {
-      bulk = std::min(bulk, f.of[i].ess_bulk);
-      tail = std::min(tail, f.of[i].ess_tail);
+      d.ess_bulk_min = std::min(d.ess_bulk_min, f.of[i].ess_bulk);
+      d.ess_tail_min = std::min(d.ess_tail_min, f.of[i].ess_tail);
     }
-    if (e.nested && run.chains > 1) d["rhat_max"] = largest_rhat(0, f);
-    d["ess_bulk_min"] = bulk;
-    d["ess_tail_min"] = tail;
+    if (e.nested && run.chains > 1) d.rhat_max = largest_rhat(0, f);
   }
-  d["ess_min"] = e.ess_min;
-  d["weight_ess"] = e.weight_ess;
-  d["beta_mean"] = e.beta_mean;
-  d["mode_switches"] = e.switches;
-  if (!r.frozen.scout_log_z.empty())
-    d["scout_log_z"] = {{"estimate", r.frozen.scout_log_z[0]}, {"se", r.frozen.scout_log_z_se[0]}};
+  d.ess_min = e.ess_min;
+  d.weight_ess = e.weight_ess;
+  d.beta_mean = e.beta_mean;
+  d.mode_switches = e.switches;
+  if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;
+}
+
+/// What is kept and where it stops: as asked for, and as pictures and summary need it.
+ChainRunOptions options_of(const RunOptions& run, const TargetInstance& target) {
+  ChainRunOptions options = chain_run_options(run, {0});
+  options.covariance = target.dim() <= 64;
+  options.overview = overview_iterations(target, run.chains);
+  if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures
+  return options;
+}
+
+MemoryPlan memory_of(const RunContext& context, const RunOptions& run, const SamplerConfig& config,
+                     const ChainRunOptions& options) {
+  RunSize size = run_size(run, config, context.target->dim(), 1, false);
+  size.covariance = options.covariance;
+  size.overview = double(options.overview);
+  ModelSpec model = config.model;
+  model.dense_base |= config.base_covariance == "full";
+  return planned_memory(context, model, size);
+}
+
+/// All that the run came to, but for how long it took.
+SampleResult result_of(const RunOptions& run, const RunContext& context, const SamplerConfig& config,
+                       const ChainRunResult& r) {
+  const TargetInstance& target = *context.target;
+  Estimates e = estimate(r.units[0]);
+  const DrawFigures figures = draw_figures(target, r, run.thin, context.threads);
+  judge_ranks(e, figures);
+  SampleResult s;
+  describe(s, run, target, context, "sample");
+  judge(s, failed_gates(e, r, 0, config));
+  s.warnings = warnings_of(e, r, run, target.truth());
+  s.interrupted = r.interrupted;
+  s.sampler = {config.name, config.effective};
+  s.chains = run.chains;
+  s.warmup = run.warmup;
+  s.iterations = r.units[0].iterations;
+  s.cost.gradients = e.gradients;
+  s.cost.warmup_gradients = r.frozen.warmup_gradients[0];
+  s.cost.scout_gradients = r.frozen.scout_gradients[0];
+  s.cost.sampling = r.sampling_seconds;
+  s.cost.gradients_per_s = e.gradients / r.sampling_seconds;
+  s.estimates = estimates_of(e, target, s.warnings);
+  warn_unless_finite(s.warnings, "estimates.mean", e.mean);
+  s.truth = truth_of(target);
+  if (!r.log_z.empty()) {
+    s.log_z = log_z_of(r.log_z[0]);
+    warn_unless_finite(s.warnings, "log_z.estimate", {r.log_z[0].estimate});
+    warn_unless_finite(s.warnings, "log_z.se", {r.log_z[0].se});
+  }
+  s.diagnostics = diagnostics(e, r, figures, config, run, target.dim());
+  s.diagnostics.of_draws = add_figures(s.estimates, target, e, figures);
+  return s;
 }
 
 }  // namespace
@@ -110,7 +160,7 @@ std::function<void(const std::string&, double)> interruptible(
   };
 }
 
-Json sample(const RunOptions& asked, bool& was_interrupted) {
+SampleResult sample(const RunOptions& asked) {
   const auto start = Clock::now();
   RunOptions run = asked;
   const auto target = build_target(run);
@@ -119,67 +169,33 @@ Json sample(const RunOptions& asked, bool& was_interrupted) {
         fmt::format("target {} has {} items (chains sample one density). Give --set target.items=1, or "
                     "simulate:1, or use lockstep evidence, which takes all",
                     run.target, target->items()->count));
-  const int d = target->dim();
-  const SamplerConfig config = sampler_config(run, d, target->tails());
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
   // Chains that begin in several modes have to change modes often enough to forget it.
-  const bool several = read_starts(run.init, d).size() > 1;  // complains before anything is written or said
+  const bool several =
+      read_starts(run.init, target->dim()).size() > 1;  // complains before anything is written or said
   if (run.usual_length && several) run.iterations *= 2;
   RunContext context = make_context(run, *target, "");
   context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
-  ChainRunOptions options = chain_run_options(run, {0});
-  options.covariance = d <= 64;
-  options.overview = overview_iterations(*target, run.chains);
-  if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures
-  RunSize size = run_size(run, config, d, 1, false);
-  size.covariance = options.covariance;
-  size.overview = double(options.overview);
-  ModelSpec model = config.model;
-  model.dense_base |= config.base_covariance == "full";
-  const MemoryPlan memory = planned_memory(context, model, size);
+  ChainRunOptions options = options_of(run, *target);
+  const MemoryPlan memory = memory_of(context, run, config, options);
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, config.effective);
-  if (files.finished) return *files.finished;
+  if (files.finished) return from_json<SampleResult>(*files.finished);
   context.stages = std::make_shared<Stages>(files.checkpoint);
   say_device(run, context);
   check_memory(memory, run.quiet);
 
   ChainRunResult r = run_chains(context, config, options);
-  was_interrupted = r.interrupted;
-  Estimates e = estimate(r.units[0]);
-  const DrawFigures figures = draw_figures(*target, r, run.thin, context.threads);
-  judge_ranks(e, figures);
-  const auto failed = failed_gates(e, r, 0, config);
-  const double wall = seconds_since(start);
-
-  Json s = summary_head(run, *target, context, "sample");
-  s["verdict"] = verdict_of(failed);
-  s["failed_gates"] = failed;
-  auto warnings = warnings_of(e, r, run, target->truth());
-  s["sampler"] = {{"name", config.name}, {"settings", config.effective}};
-  s["chains"] = run.chains;
-  s["warmup"] = run.warmup;
-  s["iterations"] = r.units[0].iterations;
-  s["cost"] = {{"gradients", e.gradients},
-               {"warmup_gradients", r.frozen.warmup_gradients[0]},
-               {"scout_gradients", r.frozen.scout_gradients[0]},
-               {"wall_s", wall},
-               {"sampling_s", r.sampling_seconds},
-               {"gradients_per_s", e.gradients / r.sampling_seconds}};
-  s["estimates"] = estimates_json(e, *target, warnings);
-  s["warnings"] = warnings;
-  s["truth"] = truth_json(*target);
-  if (!r.log_z.empty()) s["log_z"] = log_z_json(r.log_z[0]);
-  s["diagnostics"] = diagnostics(e, r, figures, config, run, d);
-  add_figures(s, *target, e, figures);
-  s = finish_summary(std::move(s));
-
+  SampleResult s = result_of(run, context, config, r);
+  s.cost.wall = seconds_since(start);
+  s = settled(s);
   const auto write_draws_to = [&](const std::filesystem::path& file) {
     write_run_draws(file, r, run, *target, config);
   };
   std::vector<RunFiles::Other> others;
   if (run.draws != 0) others.push_back({"draws.nc", write_draws_to});
-  files.finish(s, r.interrupted, others);
-  if (run.draws == 0) write_picture_draws(run, write_draws_to);
+  files.finish(s, others);
+  if (run.draws == 0 && s.lost.empty()) write_picture_draws(run, write_draws_to);
   return s;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "host/commands/sample_result.hpp"
 #include "host/options/options.hpp"
 
 namespace lockstep {
@@ -12,8 +12,8 @@ namespace lockstep {
 std::function<void(const std::string&, double)> interruptible(
     std::function<void(const std::string&, double)> show);
 
-/// `lockstep sample`: runs, writes the files of --out, returns the summary (contracts.md). Throws UserError,
-/// and Interrupted.
-nlohmann::ordered_json sample(const RunOptions& run, bool& interrupted);
+/// `lockstep sample`: runs, and writes the files of --out. Throws UserError, and Interrupted when there is
+/// nothing to keep.
+SampleResult sample(const RunOptions& run);
 
 }  // namespace lockstep

@@ -6,101 +6,91 @@
 
 #include <cmath>
 
+#include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/util/files.hpp"
 
 namespace lockstep {
 
-using Json = nlohmann::ordered_json;
-
-Json matrix_json(const std::vector<double>& values, int d) {
-  Json m = Json::array();
-  for (int i = 0; i < d; ++i)
-    m.push_back(std::vector<double>(values.begin() + i * d, values.begin() + (i + 1) * d));
-  return m;
+void describe(RunResult& r, const RunOptions& run, const TargetInstance& target, const RunContext& context,
+              const std::string& command) {
+  r.version = LOCKSTEP_VERSION;
+  r.command = command;
+  r.target.name = run.target;
+  r.target.dim = target.dim();
+  r.target.settings = run.target_settings;
+  r.target.parameters = target.names();
+  r.target.data = run.data.string();
+  r.target.facts = target.facts();
+  r.seed = run.seed;
+  r.device = device_name(context);
+  r.precision = run.precision;
+  r.threads = context.threads;
 }
 
-Json summary_head(const RunOptions& run, const TargetInstance& target, const RunContext& context,
-                  const std::string& command) {
-  Json s;
-  s["schema"] = 1;
-  s["version"] = LOCKSTEP_VERSION;
-  s["command"] = command;
-  s["verdict"] = "";
-  s["failed_gates"] = Json::array();
-  s["warnings"] = Json::array();
-  s["target"] = {{"name", run.target}, {"dim", target.dim()}, {"settings", run.target_settings}};
-  s["target"]["parameters"] = target.names();
-  if (!run.data.empty()) s["target"]["data"] = run.data.string();
-  for (const auto& [name, value] : target.facts()) s["target"]["facts"][name] = value;
-  s["sampler"] = Json::object();
-  s["seed"] = run.seed;
-  s["device"] = device_name(context);
-  s["precision"] = run.precision;
-  s["threads"] = context.threads;
-  return s;
+void judge(RunResult& r, std::vector<std::string> failed_gates) {
+  r.verdict = verdict_of(failed_gates);
+  r.failed_gates = std::move(failed_gates);
 }
 
-Json truth_json(const TargetInstance& target) {
+TruthSummary truth_of(const TargetInstance& target) {
   const Truth& truth = target.truth();
   const int d = target.dim();
-  std::vector<double> second(d);
-  for (int i = 0; i < d; ++i) second[i] = truth.second_moment(i);
-  Json t = {{"mean", truth.mean}, {"second_moment", second}};
-  if (d <= 64) t["covariance"] = matrix_json(truth.covariance, d);
-  t["log_z"] = truth.log_z;
+  TruthSummary t;
+  t.mean = truth.mean;
+  for (int i = 0; i < d; ++i) t.second.push_back(truth.second_moment(i));
+  if (d <= 64) t.covariance = truth.covariance;
+  t.log_z = truth.log_z;
   for (std::size_t q = 0; q < truth.quantities.size(); ++q)
-    t["quantities"][target.quantities()[q]] = truth.quantities[q];
+    t.quantities.emplace_back(target.quantities()[q], truth.quantities[q]);
   return t;
 }
 
-Json log_z_json(const LogZ& z) {
-  Json j = {{"estimate", z.estimate}, {"se", z.se}};
-  add_intervals(j, z);
-  return j;
+LogZSummary log_z_of(const LogZ& z) {
+  LogZSummary s;
+  s.estimate = z.estimate;
+  s.se = z.se;
+  add_intervals(s, z);
+  return s;
 }
 
-void add_intervals(Json& to, const LogZ& z) {
-  to["interval95"] = z.interval(0.95);
-  to["interval997"] = z.interval(0.997);
-  to["df"] = z.df > 0 ? z.df : NAN;
+void add_intervals(LogZSummary& to, const LogZ& z) {
+  to.interval95 = z.interval(0.95);
+  to.interval997 = z.interval(0.997);
+  to.df = z.df > 0 ? z.df : NAN;
 }
 
-Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
-                    std::vector<std::string>& warnings) {
-  std::vector<std::string> constant;
+EstimatesSummary estimates_of(const WeightedMoments& m, const TargetInstance& target,
+                              std::vector<std::string>& warnings) {
+  EstimatesSummary e;
   const auto errors = [](const std::vector<double>& value, std::vector<double> se) {
     for (std::size_t i = 0; i < se.size(); ++i)
       if (never_varied(value[i], se[i])) se[i] = NAN;
     return se;
   };
-  const std::vector<double> mean_se = errors(m.mean, m.mean_se);
-  Json e = {{"mean", m.mean},
-            {"mean_se", mean_se},
-            {"second_moment", m.second},
-            {"second_moment_se", errors(m.second, m.second_se)}};
-  std::vector<double> sd;
+  e.mean = m.mean;
+  e.mean_se = errors(m.mean, m.mean_se);
+  e.second = m.second;
+  e.second_se = errors(m.second, m.second_se);
+  std::vector<std::string>& constant = e.not_visited;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
-    sd.push_back(std::sqrt(std::max(m.variance(int(i)), 0.0)));
+    e.sd.push_back(std::sqrt(std::max(m.variance(int(i)), 0.0)));
     const bool varied = !never_varied(m.mean[i], m.mean_se[i]);
     if (!varied) constant.push_back(target.names()[i]);
-    const LogZ mean{m.mean[i], mean_se[i], varied ? m.mean_unscaled_se[i] : NAN, m.mean_df[i]};
-    e["mean_interval95"].push_back(mean.interval(0.95));
-    e["mean_interval997"].push_back(mean.interval(0.997));
+    const LogZ mean{m.mean[i], e.mean_se[i], varied ? m.mean_unscaled_se[i] : NAN, m.mean_df[i]};
+    e.mean_interval95.push_back(mean.interval(0.95));
+    e.mean_interval997.push_back(mean.interval(0.997));
   }
-  e["mean_df"] = m.mean_df;
-  e["sd"] = sd;
-  if (!m.covariance.empty()) e["covariance"] = matrix_json(m.covariance, int(m.mean.size()));
+  e.mean_df = m.mean_df;
+  e.covariance = m.covariance;
   for (std::size_t q = 0; q < m.quantity.size(); ++q) {
     const std::string& name = target.quantities()[q];
-    e["quantities"][name] = m.quantity[q];
+    e.quantities.emplace_back(name, m.quantity[q]);
     if (never_varied(name, m.quantity[q], m.quantity_se[q], m.weight_ess))
       constant.push_back(name);
     else
-      e["quantities_se"][name] = m.quantity_se[q];
+      e.quantities_se.emplace_back(name, m.quantity_se[q]);
   }
   if (constant.empty()) return e;
-  e["not_visited"] = constant;
   const std::size_t shown = std::min<std::size_t>(constant.size(), 5);
   warnings.push_back(fmt::format(
       "{}{}: not visited, or never left: the same in all that was sampled, so the error is unknown",
@@ -109,13 +99,50 @@ Json estimates_json(const WeightedMoments& m, const TargetInstance& target,
   return e;
 }
 
-Json finish_summary(Json summary) {
-  std::vector<std::string> removed;
-  summary = strip_non_finite(std::move(summary), &removed);
-  for (const auto& name : removed)
-    if (name == "log_z.estimate" || name == "log_z.se" || name == "estimates.mean")
-      summary["warnings"].push_back(name + " is not finite and left out");
-  return summary;
+DrawsSummary add_figures(EstimatesSummary& summary, const TargetInstance& target, const Estimates& e,
+                         const DrawFigures& f) {
+  DrawsSummary of_draws;
+  if (f.draws == 0) return of_draws;
+  const std::size_t d = target.dim();
+  const auto& names = target.quantities();
+  const auto column = [&](double DrawDiagnostics::*figure) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < d; ++i) values.push_back(f.of[i].*figure);
+    return values;
+  };
+  const auto of_quantities = [&](double DrawDiagnostics::*figure) {
+    NamedNumbers values;
+    for (std::size_t q = 0; q < names.size(); ++q) values.emplace_back(names[q], f.of[d + q].*figure);
+    return values;
+  };
+  summary.quantiles = {column(&DrawDiagnostics::q5), column(&DrawDiagnostics::q50),
+                       column(&DrawDiagnostics::q95)};
+  summary.quantities_sd = of_quantities(&DrawDiagnostics::sd);
+  summary.quantities_quantiles = {of_quantities(&DrawDiagnostics::q5), of_quantities(&DrawDiagnostics::q50),
+                                  of_quantities(&DrawDiagnostics::q95)};
+  of_draws.draws = {f.draws, f.every};
+  of_draws.rhat = column(&DrawDiagnostics::rhat);
+  for (std::size_t i = 0; i < d; ++i)
+    if (std::isnan(of_draws.rhat[i])) of_draws.rhat[i] = e.rhat[i];
+  of_draws.ess_bulk = column(&DrawDiagnostics::ess_bulk);
+  of_draws.ess_tail = column(&DrawDiagnostics::ess_tail);
+  of_draws.quantities_rhat = of_quantities(&DrawDiagnostics::rhat);
+  of_draws.quantities_ess_bulk = of_quantities(&DrawDiagnostics::ess_bulk);
+  of_draws.quantities_ess_tail = of_quantities(&DrawDiagnostics::ess_tail);
+  return of_draws;
+}
+
+std::string far_from_truth(const std::string& name, const LogZ& found, double known, double most,
+                           const std::string& advice) {
+  const double far = std::abs(found.estimate - known) / found.se;
+  if (!(far > most)) return {};
+  return fmt::format("{} is {:.1f} standard errors from the truth: {}", name, far, advice);
+}
+
+void warn_unless_finite(std::vector<std::string>& warnings, const std::string& name,
+                        const std::vector<double>& values) {
+  if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }))
+    warnings.push_back(name + " is not finite and left out");
 }
 
 }  // namespace lockstep

@@ -1,33 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <nlohmann/json.hpp>
-
+// The parts of a result that do not depend on the command.
+#include "host/commands/sample_result.hpp"
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/options/options.hpp"
+#include "host/runs/draw_figures.hpp"
 #include "host/runs/units.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
 
-// What summary.json says whatever the command (contracts: one schema for sample and evidence).
-
-/// The members that come first, verdict and warnings still empty.
-nlohmann::ordered_json summary_head(const RunOptions& run, const TargetInstance& target,
-                                    const RunContext& context, const std::string& command);
+/// Who ran what, where. `command`: sample or evidence.
+void describe(RunResult& result, const RunOptions& run, const TargetInstance& target,
+              const RunContext& context, const std::string& command);
+/// The verdict that failed gates come to.
+void judge(RunResult& result, std::vector<std::string> failed_gates);
 /// What is known exactly of the target.
-nlohmann::ordered_json truth_json(const TargetInstance& target);
+TruthSummary truth_of(const TargetInstance& target);
 /// Moments with their errors and, of the means, intervals. What never varied has no error: it is named under
 /// not_visited, and `warnings` says so.
-nlohmann::ordered_json estimates_json(const WeightedMoments& moments, const TargetInstance& target,
-                                      std::vector<std::string>& warnings);
+EstimatesSummary estimates_of(const WeightedMoments& moments, const TargetInstance& target,
+                              std::vector<std::string>& warnings);
+/// Adds quantiles to the estimates and returns R-hat and effective sizes, of coordinates and quantities. What
+/// is NaN for a single chain is taken from its batches.
+DrawsSummary add_figures(EstimatesSummary& summary, const TargetInstance& target, const Estimates& estimates,
+                         const DrawFigures& figures);
 /// Estimate, standard error and intervals.
-nlohmann::ordered_json log_z_json(const LogZ& log_z);
+LogZSummary log_z_of(const LogZ& log_z);
 /// interval95, interval997 and df alone.
-void add_intervals(nlohmann::ordered_json& to, const LogZ& z);
-/// [d][d] numbers as an array of rows.
-nlohmann::ordered_json matrix_json(const std::vector<double>& values, int d);
-/// Without what is not finite; a warning says so of means, and of log Z and its error.
-nlohmann::ordered_json finish_summary(nlohmann::ordered_json summary);
+void add_intervals(LogZSummary& to, const LogZ& z);
+
+/// How many standard errors `found` is from what is `known`, and what to do; empty where it is not more than
+/// `most`, or nothing is known.
+std::string far_from_truth(const std::string& name, const LogZ& found, double known, double most,
+                           const std::string& advice);
+/// Warns of numbers that are left out of the summary, for they are not finite.
+void warn_unless_finite(std::vector<std::string>& warnings, const std::string& name,
+                        const std::vector<double>& values);
+/// A result as whoever reads summary.json has it: a run shows the same when it ends and when it is met again.
+template <class Result>
+Result settled(const Result& result) {
+  auto kept = from_json<Result>(to_json(result));
+  kept.interrupted = result.interrupted;
+  return kept;
+}
 
 }  // namespace lockstep

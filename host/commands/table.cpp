@@ -12,23 +12,7 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kShown = 10;
-
-/// A number of a summary, by keys and at last an index; NaN where there is none.
-double number_at(const Json& from, const std::vector<std::string>& keys, int index = -1) {
-  const Json* at = &from;
-  for (const std::string& key : keys) {
-    if (!at->is_object() || !at->contains(key)) return NAN;
-    at = &(*at)[key];
-  }
-  if (index >= 0) {
-    if (!at->is_array() || std::size_t(index) >= at->size()) return NAN;
-    at = &(*at)[std::size_t(index)];
-  }
-  return at->is_number() ? at->get<double>() : NAN;
-}
 
 /// With as many decimals as leave `digits` of `scale`; empty for a NaN.
 std::string rounded(double value, double scale, int digits) {
@@ -98,6 +82,35 @@ std::string ordinal(std::int64_t n) {
   return fmt::format("{}{}", n, ending);
 }
 
+/// log Z with what is known of it; empty without.
+std::string log_z_line(const RunResult& r) {
+  const LogZSummary& z = r.log_z;
+  if (to_json(z).empty()) return {};
+  std::string text = fmt::format("log_z {}", with_error(z.estimate, z.se));
+  for (const auto& [interval, level] : {std::pair{z.interval95, "95"}, {z.interval997, "99.7"}}) {
+    const auto [low, high] = interval;
+    if (!std::isnan(low))
+      text += fmt::format(", {} % from {} to {}", level, rounded(low, high - low, 3),
+                          rounded(high, high - low, 3));
+  }
+  return text + (std::isnan(r.truth.log_z) ? "\n" : fmt::format(" (truth {:.6g})\n", r.truth.log_z));
+}
+
+/// Which draws the figures are of.
+std::string draws_line(const RunResult& r, const DrawsSummary& of_draws) {
+  if (of_draws.draws)
+    return of_draws.draws->every <= 1
+               ? ""
+               : fmt::format("quantiles, ess and r_hat are over every {} iteration of all chains\n",
+                             ordinal(of_draws.draws->every));
+  return r.command == "sample" ? "no quantiles, ess and r_hat: draws of so many chains and parameters are "
+                                 "not kept (--draws all "
+                                 "keeps them)\n"
+                               : "no quantiles, ess and r_hat: estimates are sums over weighted states "
+                                 "(--draws --out DIR stores "
+                                 "unweighted draws)\n";
+}
+
 }  // namespace
 
 std::string with_error(double value, double se) {
@@ -106,37 +119,27 @@ std::string with_error(double value, double se) {
   return fmt::format("{:.{}f} +- {:.{}f}", value, digits, se, digits);
 }
 
-std::string estimates_table(const Json& s) {
-  const Json none = Json::object();
-  const auto part = [&](const char* key) -> const Json& { return s.contains(key) ? s[key] : none; };
-  const Json &e = part("estimates"), &d = part("diagnostics"), &truth = part("truth");
+std::string estimates_table(const RunResult& r, const DrawsSummary& of_draws) {
+  const EstimatesSummary& e = r.estimates;
   const auto visited = [&](const std::string& name) {
-    return !e.contains("not_visited") ||
-           std::find(e["not_visited"].begin(), e["not_visited"].end(), Json(name)) == e["not_visited"].end();
+    return std::find(e.not_visited.begin(), e.not_visited.end(), name) == e.not_visited.end();
   };
-  const std::vector<std::string> parameters = s["target"]["parameters"];
+  const auto& parameters = r.target.parameters;
   std::vector<std::vector<std::string>> rows = {
       {"", "mean", "sd", "5%", "50%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat", "truth"}};
-  for (std::size_t k = 0; k < std::min(parameters.size(), kShown); ++k) {
-    const int i = int(k);
-    rows.push_back(cells(
-        {parameters[k], visited(parameters[k]), number_at(e, {"mean"}, i), number_at(e, {"mean_se"}, i),
-         number_at(e, {"sd"}, i), number_at(e, {"quantiles", "5%"}, i), number_at(e, {"quantiles", "50%"}, i),
-         number_at(e, {"quantiles", "95%"}, i), number_at(d, {"ess_bulk"}, i), number_at(d, {"ess_tail"}, i),
-         number_at(d, {"rhat"}, i), number_at(truth, {"mean"}, i)}));
-  }
-  std::vector<std::string> quantities;
-  if (e.contains("quantities"))
-    for (const auto& [name, value] : e["quantities"].items()) quantities.push_back(name);
-  for (std::size_t q = 0; q < std::min(quantities.size(), kShown); ++q) {
-    const std::string& name = quantities[q];
+  for (std::size_t i = 0; i < std::min(parameters.size(), kShown); ++i)
+    rows.push_back(cells({parameters[i], visited(parameters[i]), entry(e.mean, i), entry(e.mean_se, i),
+                          entry(e.sd, i), entry(e.quantiles.q5, i), entry(e.quantiles.q50, i),
+                          entry(e.quantiles.q95, i), entry(of_draws.ess_bulk, i), entry(of_draws.ess_tail, i),
+                          entry(of_draws.rhat, i), entry(r.truth.mean, i)}));
+  for (std::size_t q = 0; q < std::min(e.quantities.size(), kShown); ++q) {
+    const auto& [name, value] = e.quantities[q];
     rows.push_back(
-        cells({name, visited(name), number_at(e, {"quantities", name}), number_at(e, {"quantities_se", name}),
-               number_at(e, {"quantities_sd", name}), number_at(e, {"quantities_quantiles", "5%", name}),
-               number_at(e, {"quantities_quantiles", "50%", name}),
-               number_at(e, {"quantities_quantiles", "95%", name}),
-               number_at(d, {"quantities_ess_bulk", name}), number_at(d, {"quantities_ess_tail", name}),
-               number_at(d, {"quantities_rhat", name}), number_at(truth, {"quantities", name})}));
+        cells({name, visited(name), value, entry(e.quantities_se, name), entry(e.quantities_sd, name),
+               entry(e.quantities_quantiles.q5, name), entry(e.quantities_quantiles.q50, name),
+               entry(e.quantities_quantiles.q95, name), entry(of_draws.quantities_ess_bulk, name),
+               entry(of_draws.quantities_ess_tail, name), entry(of_draws.quantities_rhat, name),
+               entry(r.truth.quantities, name)}));
   }
   std::string text = aligned(rows);
   const auto more = [&](std::size_t all, const char* what) {
@@ -144,30 +147,8 @@ std::string estimates_table(const Json& s) {
       text += fmt::format("... and {} more {} (--json, and summary.json, have all)\n", all - kShown, what);
   };
   more(parameters.size(), "parameters");
-  more(quantities.size(), "quantities");
-  if (s.contains("log_z")) {
-    const double known = number_at(truth, {"log_z"});
-    text += fmt::format("log_z {}",
-                        with_error(number_at(s["log_z"], {"estimate"}), number_at(s["log_z"], {"se"})));
-    for (const auto& [key, level] : {std::pair{"interval95", "95"}, {"interval997", "99.7"}}) {
-      const double low = number_at(s["log_z"], {key}, 0), high = number_at(s["log_z"], {key}, 1);
-      if (!std::isnan(low))
-        text += fmt::format(", {} % from {} to {}", level, rounded(low, high - low, 3),
-                            rounded(high, high - low, 3));
-    }
-    text += std::isnan(known) ? "\n" : fmt::format(" (truth {:.6g})\n", known);
-  }
-  if (const double every = number_at(d, {"draws", "every"}); every > 1)
-    text += fmt::format("quantiles, ess and r_hat are over every {} iteration of all chains\n",
-                        ordinal(std::int64_t(every)));
-  else if (std::isnan(every))
-    text += s["command"] == "sample" ? "no quantiles, ess and r_hat: draws of so many chains and parameters "
-                                       "are not kept (--draws all keeps "
-                                       "them)\n"
-                                     : "no quantiles, ess and r_hat: estimates are sums over weighted states "
-                                       "(--draws --out DIR stores "
-                                       "unweighted draws)\n";
-  return text;
+  more(e.quantities.size(), "quantities");
+  return text + log_z_line(r) + draws_line(r, of_draws);
 }
 
 }  // namespace lockstep

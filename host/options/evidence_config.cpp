@@ -94,12 +94,12 @@ void refuse_of_one_pass(const EvidenceConfig& c, const RunOptions& run) {
     throw UserError(
         fmt::format("--iterations goes with methods whose chains run on and on ({} is one pass). Give "
                     "--gradients or --se",
-                    c.method));
+                    c.method()));
   if (run.chains > 0)
     throw UserError(fmt::format(
         "--chains goes with methods whose chains run on and on ({} has as many as --gradients allow). "
         "Leave it out",
-        c.method));
+        c.method()));
 }
 
 void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int dim, double planned) {
@@ -143,7 +143,7 @@ void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, do
       throw UserError(
           fmt::format("--chains goes with other methods (the chains of {} are its levels). Give "
                       "--set sampler.copies and sampler.levels",
-                      c.method));
+                      c.method()));
     const auto given = s.integer("copies", 0, 0, 1 << 20);
     c.copies = c.groups * int((given + c.groups - 1) / c.groups);
   }
@@ -182,7 +182,6 @@ std::vector<double> EvidenceConfig::ladder(const CommunicationBarrier& barrier) 
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const EvidenceMethod& method = find_method(run.sampler);
   EvidenceConfig c;
-  c.method = run.sampler;
   c.of = &method;
   // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
   c.gradients = run.gradients > 0 ? run.gradients : 1e8;
@@ -194,9 +193,9 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   refuse_unused(run, {"warmup_draws"}, "evidence");
   if (c.is(EvidenceKind::pseudo_extended))
     return pseudo_extended_config(std::move(c), run, dim, tails, planned);
-  refuse_unused(run, {"warmup", "paper_settings", "thin"}, "method " + c.method);
+  refuse_unused(run, {"warmup", "paper_settings", "thin"}, "method " + c.method());
 
-  SettingsReader s(run.sampler_settings, "method " + c.method);
+  SettingsReader s(run.sampler_settings, "method " + c.method());
   const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
              particles = c.is(EvidenceKind::particles), chains = c.is(EvidenceKind::chains);
   c.groups = int(s.integer("groups", default_groups(c, run.chains, planned), 4, 64));

@@ -7,8 +7,8 @@ namespace lockstep {
 
 /// Settings of a method of evidence, checked, with the defaults of `lockstep samplers NAME`.
 struct EvidenceConfig {
-  std::string method;
   const EvidenceMethod* of = nullptr;  // the method's row
+  const std::string& method() const { return of->info.name; }
   bool is(EvidenceKind kind) const { return of->kind == kind; }
   int groups = 8;
   // The base.

@@ -166,8 +166,9 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
     throw UserError("sampler.base is mean-field (this target proposes none). Use auto, scout or mixture");
   const auto of_base = [&](const char* key, bool used) {
     if (!used && run.sampler_settings.contains(key))
-      throw UserError(fmt::format(
-          "setting {} has no effect on base {} (method {} begins there). Leave it out", key, base, c.method));
+      throw UserError(
+          fmt::format("setting {} has no effect on base {} (method {} begins there). Leave it out", key, base,
+                      c.method()));
   };
   of_base("base_starts", base != "gaussian" && base != "scout");
   of_base("scout_particles", base == "scout" || (base == "warmup" && run.init == "scout"));
@@ -178,13 +179,13 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
     throw UserError(
         fmt::format("--init {} has no effect on base {} (method {} begins there). Give --set "
                     "sampler.base={}, or leave it out",
-                    run.init, base, c.method, word ? "warmup" : "scout"));
+                    run.init, base, c.method(), word ? "warmup" : "scout"));
   if ((run.init_scale != standard.init_scale || run.says("init_scale")) &&
       (base == "mean-field" || base == "gaussian" || (base == "warmup" && word)))
     throw UserError(fmt::format(
         "--init-scale has no effect on base {} (method {} begins there). Give --set sampler.base=scout, or "
         "leave it out",
-        base, c.method));
+        base, c.method()));
 }
 
 GaussianBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {

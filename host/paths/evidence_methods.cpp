@@ -20,16 +20,12 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kRounding = 1e-6;  // of single precision, where nothing else errs
 constexpr double kLadderTrips = 5;  // round trips a chain of parallel tempering, whose copies are few
 // Joint standard errors between annealing forward and back, whose tails are heavy.
 constexpr double kApart = 5;
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
-
-Json as_json(const LogZ& z) { return {{"estimate", z.estimate}, {"se", z.se}}; }
 
 /// Two estimates of one number are further apart than three standard errors of the worse.
 bool differ(const LogZ& a, const LogZ& b) {
@@ -61,20 +57,20 @@ PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
 
 /// What chains that must travel between beta = 0 and 1 report alike; `least_trips`: round trips of each, below
 /// which they are too short for what they estimate.
-void report_chains(Found& f, const PathRunResult& r, double least_trips) {
+void report_chains(MethodResult& f, const PathRunResult& r, double least_trips) {
   f.draws = r.draws;
   f.moments = r.moments;
-  f.acceptance = r.acceptance;
-  f.divergences = r.divergences;
+  f.diagnostics.acceptance = r.acceptance;
+  f.diagnostics.divergences = r.divergences;
   f.gradients = r.gradients;
   f.iterations = double(r.iterations);
   f.seconds = r.seconds;
   f.interrupted = r.interrupted;
   const double each = r.gradients / f.chains, trips = r.round_trips / f.chains;
-  f.diagnostics["gradients_per_chain"] = each;
-  f.diagnostics["discarded"] = r.discarded;
-  f.diagnostics["round_trips"] = r.round_trips;
-  f.diagnostics["least_round_trips"] = least_trips;  // of each chain: what the gate asks for
+  f.diagnostics.gradients_per_chain = each;
+  f.diagnostics.add("discarded", r.discarded);
+  f.diagnostics.add("round_trips", r.round_trips);
+  f.diagnostics.add("least_round_trips", least_trips);  // of each chain: what the gate asks for
   if (!(trips >= least_trips)) {
     f.failed.push_back("round_trips");
     f.warnings.push_back(
@@ -103,52 +99,58 @@ AnnealingResult anneal_stage(const RunContext& context, const std::string& name,
   return context.stages->once<AnnealingResult>(name, [&] { return anneal(context, base, o); });
 }
 
-/// The reverse runs that belong to `forward`, the bounds from both, and Bennett's ratio between them.
-LogZ add_reverse(Found& f, const RunContext& context, const std::string& stage, const GaussianBase& base,
-                 AnnealingOptions o, const AnnealingResult& forward) {
+/// Bennett's ratio between annealing forward and back, and how many joint standard errors these are apart.
+struct BothWays {
+  LogZ bennett;
+  double apart;
+};
+
+/// The reverse runs that belong to `forward`, and the bounds from both.
+BothWays add_reverse(MethodResult& f, const RunContext& context, const std::string& stage,
+                     const GaussianBase& base, AnnealingOptions o, const AnnealingResult& forward) {
   o.reverse = true;
   const AnnealingResult back = anneal_stage(context, stage, base, o);
   const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
   f.gradients += back.gradients;
-  f.divergences += back.divergences;
+  f.diagnostics.divergences += back.divergences;
   f.back += double(o.ladder.size() - 1) * o.runs;
   f.seconds += back.seconds;
   f.lower = shifted(base, b.lower);
   f.upper = shifted(base, b.upper);
   const LogZ bennett = shifted(base, with_larger_error(b.bennett, b.bennett_bootstrap_se, o.runs));
-  f.diagnostics["bennett"] = as_json(bennett);
-  f.diagnostics["forward"] = as_json(shifted(base, b.forward));
-  f.diagnostics["reverse"] = as_json(shifted(base, b.reverse));
-  f.diagnostics["reverse_ess"] = b.reverse_ess;
+  f.diagnostics.add("bennett", bennett);
+  f.diagnostics.add("forward", shifted(base, b.forward));
+  f.diagnostics.add("reverse", shifted(base, b.reverse));
+  f.diagnostics.add("reverse_ess", b.reverse_ess);
   if (f.lower.estimate - f.upper.estimate > 3 * std::hypot(f.lower.se, f.upper.se))
     f.failed.push_back("bounds_cross");
   const double apart =
       std::abs(b.forward.estimate - b.reverse.estimate) / std::hypot(b.forward.se, b.reverse.se);
-  f.diagnostics["forward_reverse_z"] = apart;
+  f.diagnostics.add("forward_reverse_z", apart);
   if (!(apart <= kApart))
     f.warnings.push_back(fmt::format(
         "annealing forward and back are {:.0f} standard errors apart: look at the bounds, or anneal longer",
         apart));
-  return bennett;
+  return {bennett, apart};
 }
 
 /// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
 /// that no chain has found.
-void check_both_ways(Found& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+void check_both_ways(MethodResult& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
                      int groups, double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
   const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
   const AnnealingResult forward = anneal_stage(own, "check forward", base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;
-  const LogZ bennett = add_reverse(f, own, "check back", base, o, forward);
+  const LogZ bennett = add_reverse(f, own, "check back", base, o, forward).bennett;
   const double distance = std::abs(bennett.estimate - f.log_z.estimate);
   if (!(distance <= 3 * std::hypot(bennett.se, f.log_z.se) + kRounding))
     f.failed.push_back("estimators_disagree");
 }
 
-Found tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceJob& job, double gradients) {
+MethodResult tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                      const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
   // budget.
@@ -167,15 +169,15 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
   const Pilot& on = own ? *own : pilot;
   const TemperedResult r =
       context.stages->once<TemperedResult>("chains", [&] { return run_tempered(context, base, on, o); });
-  Found f;
+  MethodResult f;
   f.chains = c.chains;
   // Bounded terms where levels have learned weights or are counted.
   f.log_z = c.of->by_stones ? r.stepping : r.ends;
   report_chains(f, r, 1);
-  f.diagnostics["integrated"] = as_json(r.ends);
-  f.diagnostics["stepping_stones"] = as_json(r.stepping);
-  f.diagnostics["drift"] = as_json(r.drift);
-  f.diagnostics["schedule"] = on.ladder;
+  f.diagnostics.add("integrated", r.ends);
+  f.diagnostics.add("stepping_stones", r.stepping);
+  f.diagnostics.add("drift", r.drift);
+  f.diagnostics.schedule = on.ladder;
   double widest = 0;
   for (std::size_t k = 1; k < on.ladder.size(); ++k)
     widest = std::max(widest, barrier.cumulative(on.ladder[k]) - barrier.cumulative(on.ladder[k - 1]));
@@ -189,8 +191,8 @@ Found tempered(const RunContext& context, const GaussianBase& base, const Pilot&
 }
 
 /// Parallel tempering, and thermodynamic integration over its levels.
-Found laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceJob& job, double gradients) {
+MethodResult laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                      const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   ParallelTemperingOptions o{path_run(job, base.dim(), gradients), 0, {}, true};
   o.ladder = c.ladder(pilot.barriers());
@@ -210,7 +212,7 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
   const LogZ integrated = {of_groups.estimate, with_discretisation(of_groups.se),
                            with_discretisation(of_groups.unscaled_se), of_groups.df};
   const bool integrates = c.of->integrates;
-  Found f;
+  MethodResult f;
   f.chains = o.copies * s.levels();
   f.log_z = integrates ? integrated : bridge.value();
   report_chains(f, r, kLadderTrips);
@@ -223,32 +225,32 @@ Found laddered(const RunContext& context, const GaussianBase& base, const Pilot&
                                       bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
   const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
   const LogZ combined = mbar(s.thinned(stride), zeta).value();
-  f.diagnostics["bridge"] = as_json(bridge.value());
-  f.diagnostics["forward"] = as_json(forward.value());
-  f.diagnostics["backward"] = as_json(backward.value());
-  f.diagnostics["mbar"] = as_json(combined);
-  f.diagnostics["thermodynamic_integration"] = as_json(integrated);
-  f.diagnostics["discretisation"] = integration.discretisation;
-  f.diagnostics["drift"] = as_json(drift);
-  f.diagnostics["copies"] = o.copies;
-  f.diagnostics["rejection"] = r.rejection;
-  f.diagnostics["barrier"] = r.barrier;
-  f.diagnostics["schedule"] = s.ladder;
+  f.diagnostics.add("bridge", bridge.value());
+  f.diagnostics.add("forward", forward.value());
+  f.diagnostics.add("backward", backward.value());
+  f.diagnostics.add("mbar", combined);
+  f.diagnostics.add("thermodynamic_integration", integrated);
+  f.diagnostics.add("discretisation", integration.discretisation);
+  f.diagnostics.add("drift", drift);
+  f.diagnostics.add("copies", o.copies);
+  f.diagnostics.add("rejection", r.rejection);
+  f.diagnostics.barrier = r.barrier;
+  f.diagnostics.schedule = s.ladder;
   if (significant(drift)) f.failed.push_back("drift");
   // The one-sided estimates may have infinite variance: they are shown, and judge nothing.
   if (differ(integrates ? integrated : combined, bridge.value())) f.failed.push_back("estimators_disagree");
   return f;
 }
 
-Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob& job,
-                 const TargetInstance& target) {
+MethodResult sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob& job,
+                        const TargetInstance& target) {
   const EvidenceConfig& c = job.config;
-  Found f;
+  MethodResult f;
   f.log_z = (pilot.log_z_of_groups() + base.taken_out()).value();
   const auto weight = pooled_weights(pilot);
   f.moments = moments_of_states(target, pilot.last, weight, c.groups, job.covariance);
-  f.acceptance = pilot.acceptance;
-  f.divergences = pilot.divergences;
+  f.diagnostics.acceptance = pilot.acceptance;
+  f.diagnostics.divergences = pilot.divergences;
   f.chains = int(weight.size());
   f.draws.dim = target.dim();
   std::vector<double> log_weight;
@@ -262,27 +264,27 @@ Found sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob
   LogSum total;
   for (double z : pilot.group_log_z) total.add(z);
   for (double z : pilot.group_log_z) square += std::exp(2 * (z - total.log()));
-  f.diagnostics["least_ancestors"] = ancestors;
-  f.diagnostics["least_particles"] = particles;
-  f.diagnostics["effective_groups"] = 1 / square;
+  f.diagnostics.add("least_ancestors", ancestors);
+  f.diagnostics.add("least_particles", particles);
+  f.diagnostics.add("effective_groups", 1 / square);
   if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
   if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
   if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");
   return f;
 }
 
-Found anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                  const EvidenceJob& job, double gradients, int round) {
+MethodResult anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                         const EvidenceJob& job, double gradients, int round) {
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
                                  both ? 0.5 * gradients : gradients);
   o.covariance = job.covariance;
   const AnnealingResult forward = anneal_stage(context, fmt::format("forward {}", round), base, o);
-  Found f;
+  MethodResult f;
   f.moments = forward.moments;
-  f.acceptance = forward.acceptance;
-  f.divergences = forward.divergences;
+  f.diagnostics.acceptance = forward.acceptance;
+  f.diagnostics.divergences = forward.divergences;
   f.gradients = forward.gradients;
   f.iterations = double(o.ladder.size() - 1);
   f.seconds = forward.seconds;
@@ -292,22 +294,23 @@ Found anneal_once(const RunContext& context, const GaussianBase& base, const Pil
   const WeightSummary s = summarise_weights(forward.log_weight);
   f.log_z = shifted(base, s.log_mean);
   f.lower = shifted(base, s.mean_log);
-  f.diagnostics["annealing_ess"] = s.ess;
-  f.diagnostics["schedule"] = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
+  f.diagnostics.add("annealing_ess", s.ess);
+  f.diagnostics.schedule = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
   if (!both) return f;
-  f.log_z = add_reverse(f, context, fmt::format("back {}", round), base, o, forward);
-  if (!(f.diagnostics["forward_reverse_z"] <= kApart)) f.failed.push_back("estimators_disagree");
+  const BothWays reversed = add_reverse(f, context, fmt::format("back {}", round), base, o, forward);
+  f.log_z = reversed.bennett;
+  if (!(reversed.apart <= kApart)) f.failed.push_back("estimators_disagree");
   return f;
 }
 
 /// Where a standard error is asked for, a first round says how many runs it takes.
-Found annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-               const EvidenceJob& job, double gradients) {
+MethodResult annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                      const EvidenceJob& job, double gradients) {
   const double se = job.run.se;
   double budget = first_round(gradients, se), spent = 0;
   for (int round = 0;; ++round) {
-    Found f = anneal_once(context, base, pilot, job, budget, round);
+    MethodResult f = anneal_once(context, base, pilot, job, budget, round);
     f.gradients += spent;
     spent = f.gradients;
     budget = next_round(budget, gradients - spent, f.log_z, se);
@@ -325,21 +328,21 @@ double next_round(double budget, double left, const LogZ& found, double se) {
   return std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
 }
 
-Found run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
-                 const EvidenceJob& job, double gradients) {
+MethodResult run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+                        const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;
-  Found f = c.is(EvidenceKind::particles)   ? sequential(pilot, base, job, *context.target)
-            : c.is(EvidenceKind::annealing) ? annealed(context, base, pilot, job, gradients)
-            : c.is(EvidenceKind::ladder)    ? laddered(context, base, pilot, job, gradients)
-                                            : tempered(context, base, pilot, job, gradients);
+  MethodResult f = c.is(EvidenceKind::particles)   ? sequential(pilot, base, job, *context.target)
+                   : c.is(EvidenceKind::annealing) ? annealed(context, base, pilot, job, gradients)
+                   : c.is(EvidenceKind::ladder)    ? laddered(context, base, pilot, job, gradients)
+                                                   : tempered(context, base, pilot, job, gradients);
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
-  f.num_leapfrog = c.num_leapfrog;
-  f.step_size = pilot.step_size.back();
+  f.diagnostics.num_leapfrog = c.num_leapfrog;
+  f.diagnostics.step_size = pilot.step_size.back();
   return f;
 }
 
-Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
+MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;
   ChainRunOptions o = chain_run_options(run, {0});
@@ -353,24 +356,24 @@ Found run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
   if (!e.nested) judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
-  Found f;
+  MethodResult f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;
-  f.acceptance = e.acceptance;
-  f.divergences = r.units[0].stats[stat_divergences];
+  f.diagnostics.acceptance = e.acceptance;
+  f.diagnostics.divergences = r.units[0].stats[stat_divergences];
   f.gradients = e.gradients;
   f.preparation = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0];
   f.iterations = double(r.units[0].iterations);
   f.seconds = r.sampling_seconds;
   f.chains = run.chains;
-  f.step_size = r.frozen.step_size[0];
-  f.num_leapfrog =
+  f.diagnostics.step_size = r.frozen.step_size[0];
+  f.diagnostics.num_leapfrog =
       int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
-  f.diagnostics["gradients_per_chain"] = e.gradients / f.chains;
-  f.diagnostics[e.nested ? "nested_rhat_max" : "rhat_max"] = e.rhat_max;
-  f.diagnostics["base_log_zeta"] = r.frozen.log_zeta[0];
+  f.diagnostics.gradients_per_chain = e.gradients / f.chains;
+  (e.nested ? f.diagnostics.nested_rhat_max : f.diagnostics.rhat_max) = e.rhat_max;
+  f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.chain_run = std::move(r);
   return f;

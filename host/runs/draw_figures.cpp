@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 1 << 24;
 
 }  // namespace
@@ -49,40 +47,6 @@ double largest_rhat(double of_means, const DrawFigures& f) {
 
 void judge_ranks(Estimates& e, const DrawFigures& f) {
   if (f.draws >= 4 && f.chains > 1 && !e.nested) e.rhat_max = largest_rhat(e.rhat_max, f);
-}
-
-void add_figures(Json& summary, const TargetInstance& target, const Estimates& e, const DrawFigures& f) {
-  const std::size_t d = target.dim();
-  const auto& names = target.quantities();
-  for (const char* part : {"estimates", "diagnostics"}) summary[part];  // before anything refers to either
-  Json &estimates = summary["estimates"], &diagnostics = summary["diagnostics"];
-  if (f.draws == 0) return;
-  diagnostics["draws"] = {{"of_each_chain", f.draws}, {"every", f.every}};
-  const auto column = [&](double DrawDiagnostics::*figure) {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < d; ++i) values.push_back(f.of[i].*figure);
-    return values;
-  };
-  const auto of_quantities = [&](double DrawDiagnostics::*figure) {
-    Json values = Json::object();
-    for (std::size_t q = 0; q < names.size(); ++q) values[names[q]] = f.of[d + q].*figure;
-    return values;
-  };
-  const std::pair<const char*, double DrawDiagnostics::*> quantiles[] = {
-      {"5%", &DrawDiagnostics::q5}, {"50%", &DrawDiagnostics::q50}, {"95%", &DrawDiagnostics::q95}};
-  for (const auto& [key, figure] : quantiles) estimates["quantiles"][key] = column(figure);
-  std::vector<double> rhat = column(&DrawDiagnostics::rhat);
-  for (std::size_t i = 0; i < d; ++i)
-    if (std::isnan(rhat[i])) rhat[i] = e.rhat[i];
-  diagnostics["rhat"] = rhat;
-  diagnostics["ess_bulk"] = column(&DrawDiagnostics::ess_bulk);
-  diagnostics["ess_tail"] = column(&DrawDiagnostics::ess_tail);
-  if (names.empty()) return;
-  estimates["quantities_sd"] = of_quantities(&DrawDiagnostics::sd);
-  for (const auto& [key, figure] : quantiles) estimates["quantities_quantiles"][key] = of_quantities(figure);
-  diagnostics["quantities_rhat"] = of_quantities(&DrawDiagnostics::rhat);
-  diagnostics["quantities_ess_bulk"] = of_quantities(&DrawDiagnostics::ess_bulk);
-  diagnostics["quantities_ess_tail"] = of_quantities(&DrawDiagnostics::ess_tail);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <nlohmann/json.hpp>
-
 #include "host/estimators/diagnostics.hpp"
 #include "host/estimators/estimates.hpp"
 #include "host/runs/chain_run.hpp"
@@ -28,11 +26,5 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
 double largest_rhat(double of_means, const DrawFigures& figures);
 /// Where chains are judged one by one, their largest R-hat is that one.
 void judge_ranks(Estimates& estimates, const DrawFigures& figures);
-
-/// Adds quantiles to `estimates`, R-hat and effective sizes to `diagnostics`: vectors over
-/// coordinates, and objects over the quantities (contracts: "summary.json"). What is NaN for a single chain
-/// is taken from its batches.
-void add_figures(nlohmann::ordered_json& summary, const TargetInstance& target, const Estimates& estimates,
-                 const DrawFigures& figures);
 
 }  // namespace lockstep

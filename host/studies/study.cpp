@@ -7,11 +7,12 @@
 #include <numeric>
 #include <set>
 
-#include "host/commands/item_evidence.hpp"
+#include "host/commands/evidence.hpp"
 #include "host/commands/run_files.hpp"
 #include "host/commands/sample.hpp"
 #include "host/options/config.hpp"
 #include "host/options/evidence_config.hpp"
+#include "host/options/item_config.hpp"
 #include "host/options/target_input.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/runs/gates.hpp"
@@ -21,6 +22,7 @@
 #include "host/studies/study_pictures.hpp"
 #include "host/studies/study_pooled.hpp"
 #include "host/studies/study_report.hpp"
+#include "host/studies/study_rows.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
@@ -126,24 +128,6 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   check(study.plot.value("quantities", std::vector<std::string>{}), "/plot/quantities");
 }
 
-/// Rows of one replicate, in a fixed order: means, second moments, the target's own.
-void add_rows(StudyPart& part, const std::string& label, int replicate, const Estimates& e, const LogZ* log_z,
-              const TargetInstance& target) {
-  const Truth& truth = target.truth();
-  auto add = [&](const std::string& quantity, double estimate, double se, double true_value) {
-    if (never_varied(quantity, estimate, se, e.weight_ess)) se = NAN;
-    part.rows.push_back({label, replicate, quantity, estimate, se, true_value, e.gradients});
-  };
-  for (int i = 0; i < target.dim(); ++i)
-    add(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
-  for (int i = 0; i < target.dim(); ++i)
-    add(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
-  for (std::size_t q = 0; q < e.quantity.size(); ++q)
-    add(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
-  if (log_z != nullptr) add("log_z", log_z->estimate, log_z->se, truth.log_z);
-  add("mode_switches", e.switches, NAN, NAN);
-}
-
 std::string verdict_of_all(const std::map<std::string, int>& failures, int replicates) {
   std::vector<std::string> gates;
   for (const auto& [gate, count] : failures) gates.push_back(gate);
@@ -181,7 +165,8 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
     const Estimates e = estimate(r.units[u]);
-    add_rows(part, s.label, u, e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
+    ReplicateRows(part.rows, s.label, u, e.gradients)
+        .add(e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
   }
@@ -209,65 +194,22 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     run.threads = command.threads;
     run.device = command.device;
     run.quiet = true;
-    bool stopped = false;
-    nlohmann::ordered_json j;
     try {
-      j = evidence(run, stopped, fmt::format("{}#{}", s.label, r), p.target.get());
+      const auto result = evidence(run, fmt::format("{}#{}", s.label, r), p.target.get());
+      const bool stopped = std::visit(
+          [&](const auto& found) {
+            ReplicateRows(part.rows, s.label, r, found.cost.gradients).add(found, *p.target);
+            for (const auto& gate : found.failed_gates) ++failures[gate];
+            seconds += found.cost.wall;
+            gradients += found.cost.gradients;
+            divergences += found.diagnostics.divergences;
+            return found.interrupted;
+          },
+          result);
+      if (stopped) return std::nullopt;
     } catch (const Interrupted&) {
       return std::nullopt;
     }
-    if (stopped) return std::nullopt;
-    const auto& truth = p.target->truth();
-    const double cost = j["cost"]["gradients"];
-    const auto add = [&](const std::string& quantity, double estimate, double se, double known) {
-      part.rows.push_back({s.label, r, quantity, estimate, se, known, cost});
-    };
-    const bool items = p.target->items() != nullptr;  // of them log Z alone is known, and its mean
-    const auto& e = j["estimates"];
-    const auto at = [&](const char* key, int i) {
-      return e.contains(key) && e[key][i].is_number() ? e[key][i].get<double>() : NAN;
-    };
-    for (int i = 0; i < p.target->dim() && !items; ++i)
-      add(fmt::format("mean[{}]", i), at("mean", i), at("mean_se", i), truth.mean[i]);
-    for (int i = 0; i < p.target->dim() && !items; ++i)
-      add(fmt::format("second_moment[{}]", i), at("second_moment", i), at("second_moment_se", i),
-          truth.second_moment(i));
-    // Root mean squares over the entries: one row, not d^2.
-    const auto add_error = [&](const std::string& name, const nlohmann::ordered_json& values,
-                               const std::vector<double>& known) {
-      std::vector<double> flat;
-      const nlohmann::ordered_json leaves = values.flatten();
-      for (const auto& leaf : leaves)
-        if (leaf.is_number()) flat.push_back(leaf);
-      if (flat.size() == known.size()) add(name, rms_difference(flat, known), NAN, 0);
-    };
-    if (e.contains("covariance")) add_error("covariance_error", e["covariance"], truth.covariance);
-    const auto own = [&](const char* key, const std::string& name) {
-      return e.contains(key) ? e[key].value(name, NAN) : NAN;  // what is not finite is left out of a summary
-    };
-    // Not every method has them.
-    for (std::size_t q = 0; e.contains("quantities") && q < p.target->quantities().size(); ++q) {
-      const std::string& name = p.target->quantities()[q];
-      add(name, own("quantities", name), own("quantities_se", name), truth.quantities[q]);
-    }
-    const auto z = j.value("log_z", nlohmann::ordered_json::object());  // what is not finite is left out
-    const double known_z =
-        items ? j.value(nlohmann::ordered_json::json_pointer("/truth/log_z"), NAN) : truth.log_z;
-    add("log_z", z.value("estimate", NAN), z.value("se", NAN), known_z);
-    for (const char* bound : {"lower", "upper"})
-      if (z.contains(bound)) add(fmt::format("log_z_{}", bound), z[bound], NAN, known_z);
-    if (items && z.contains("gap")) add("log_z_gap", z["gap"], z.value("gap_se", NAN), NAN);
-    // What the path began with.
-    const auto& d = j["diagnostics"];
-    if (d.contains("base_log_zeta")) add("base_log_z", d["base_log_zeta"], NAN, truth.log_z);
-    if (d.contains("base_mean")) add_error("base_mean_error", d["base_mean"], truth.mean);
-    if (d.contains("base_covariance"))
-      add_error("base_covariance_error", d["base_covariance"], truth.covariance);
-    if (d.contains("base_starts")) add("base_starts", d["base_starts"], NAN, NAN);
-    for (const auto& gate : j["failed_gates"]) ++failures[gate];
-    seconds += j["cost"]["wall_s"].get<double>();
-    gradients += cost;
-    divergences += d.value("divergences", NAN);
     show("evidence", double(r + 1) / replicates);
   }
   part.verdict = verdict_of_all(failures, replicates);

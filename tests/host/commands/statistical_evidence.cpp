@@ -47,8 +47,7 @@ nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
   r.device = "cpu";
   r.threads = threads;
   r.quiet = true;
-  bool interrupted = false;
-  return evidence(r, interrupted);
+  return to_json(std::get<EvidenceResult>(evidence(r)));
 }
 
 class Evidence : public ::testing::TestWithParam<Case> {};

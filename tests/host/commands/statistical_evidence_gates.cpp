@@ -32,10 +32,7 @@ RunOptions options(const std::string& target, const std::string& method, double 
   r.quiet = true;
   return r;
 }
-nlohmann::ordered_json run(const RunOptions& r) {
-  bool interrupted = false;
-  return evidence(r, interrupted);
-}
+nlohmann::ordered_json run(const RunOptions& r) { return to_json(std::get<EvidenceResult>(evidence(r))); }
 Names failed(const RunOptions& r) { return run(r)["failed_gates"].get<Names>(); }
 
 /// Two modes in d dimensions, at the origin and at (apart, 0, ..), of weights .7 and .3, as a file.

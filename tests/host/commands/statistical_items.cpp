@@ -27,8 +27,7 @@ Json run(const TargetInstance& target, const std::string& method, Settings setti
   r.device = "cpu";
   r.threads = threads;
   r.quiet = r.unbounded = true;
-  bool interrupted = false;
-  return item_evidence(r, target, interrupted, "");
+  return to_json(item_evidence(r, target, ""));
 }
 
 /// One linear layer with normal noise: the posterior is normal and the evidence known. Twenty seeds of six

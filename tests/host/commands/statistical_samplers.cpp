@@ -200,8 +200,7 @@ nlohmann::ordered_json from_both(const std::string& weights, const std::string& 
   RunOptions options = run_of(job);
   options.quiet = true;
   options.usual_length = job.iterations == 1000;
-  bool interrupted = false;
-  return sample(options, interrupted);
+  return to_json(sample(options));
 }
 
 TEST(KnownStarts, OfNarrowModesInTwoDimensionsGiveARightAnswerThatPasses) {

@@ -35,8 +35,7 @@ Outcome run(const std::string& images, const std::string& method, Settings setti
   r.chains = 0;
   r.quiet = r.unbounded = true;
   Outcome done{build_target(r), {}};
-  bool interrupted = false;
-  done.summary = item_evidence(r, *done.target, interrupted, "");
+  done.summary = to_json(item_evidence(r, *done.target, ""));
   return done;
 }
 

@@ -25,8 +25,13 @@ Json example() {
     "log_z": {"estimate": -31.5, "se": 0.01}})");
 }
 
+std::string table(const Json& summary) {
+  const auto result = from_json<SampleResult>(summary);
+  return estimates_table(result, result.diagnostics.of_draws);
+}
+
 TEST(EstimatesTable, HasTheColumnsOfArviz) {
-  EXPECT_EQ(estimates_table(example()),
+  EXPECT_EQ(table(example()),
             "            mean    sd     5%    50%   95%  mcse_mean  ess_bulk  ess_tail  r_hat\n"
             "mu         4.472  3.12  -0.60   4.40  9.80      0.012     25000     12000  1.000\n"
             "log_tau  -0.8123  1.23  -2.90  -0.70  1.05     0.0046     24000     11000  1.002\n"
@@ -38,7 +43,7 @@ TEST(EstimatesTable, HasTheColumnsOfArviz) {
 TEST(EstimatesTable, ShowsATruthWhereThereIsOne) {
   Json s = example();
   s["truth"] = {{"mean", {4.5, -0.8}}, {"log_z", -31.49}};
-  const std::string text = estimates_table(s);
+  const std::string text = table(s);
   EXPECT_NE(text.find("r_hat  truth\n"), std::string::npos) << text;
   EXPECT_NE(text.find("1.000    4.5\n"), std::string::npos) << text;
   EXPECT_NE(text.find("(truth -31.49)\n"), std::string::npos) << text;
@@ -54,13 +59,13 @@ TEST(EstimatesTable, UnknownFiguresAreEmpty) {
   s["diagnostics"]["rhat"] = {nullptr, 1.002};
   s["diagnostics"].erase("ess_tail");
   s["diagnostics"].erase("quantities_ess_tail");
-  const std::string text = estimates_table(s);
+  const std::string text = table(s);
   EXPECT_EQ(text.find("ess_tail"), std::string::npos) << text;
   EXPECT_EQ(text.find("nan"), std::string::npos) << text;
   EXPECT_NE(text.find("not visited"), std::string::npos) << text;
   EXPECT_NE(text.find("4.4721 (never left)"), std::string::npos) << text;
   s["estimates"]["quantities"]["probability_mode[0]"] = 1;
-  EXPECT_NE(estimates_table(s).find("1 (never left)"), std::string::npos) << estimates_table(s);
+  EXPECT_NE(table(s).find("1 (never left)"), std::string::npos) << table(s);
 }
 
 /// Of moments alone there are fewer columns, and a line says what is missing.
@@ -68,18 +73,18 @@ TEST(EstimatesTable, SaysWhatIsMissing) {
   Json s = example();
   s.erase("diagnostics");
   for (const char* key : {"quantiles", "quantities_quantiles", "quantities_sd"}) s["estimates"].erase(key);
-  const std::string text = estimates_table(s);
+  const std::string text = table(s);
   EXPECT_NE(text.find("mean    sd  mcse_mean\n"), std::string::npos) << text;
   EXPECT_NE(text.find("no quantiles, ess and r_hat"), std::string::npos) << text;
   s["command"] = "evidence";
-  EXPECT_NE(estimates_table(s).find("sums over weighted states"), std::string::npos);
+  EXPECT_NE(table(s).find("sums over weighted states"), std::string::npos);
 }
 
 TEST(EstimatesTable, ShowsTenAndCountsTheRest) {
   Json s = example();
   s["target"]["parameters"] = std::vector<std::string>(12, "p");
   s["estimates"]["mean"] = std::vector<double>(12, 1.0);
-  const std::string text = estimates_table(s);
+  const std::string text = table(s);
   EXPECT_NE(text.find("... and 2 more parameters"), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 10 + 1 + 1 + 1 + 1);
 }

@@ -76,8 +76,7 @@ TEST_F(WeightedDrawsTest, EveryMethodStoresDrawsOfTheTarget) {
     run.draws = kAllDraws;
     run.force = true;
     run.out = folder_;
-    bool interrupted = false;
-    const auto summary = evidence(run, interrupted);
+    evidence(run);
     const Json found = read();
     const int chains = found["posterior"]["dims"]["chain"], draws = found["posterior"]["dims"]["draw"];
     EXPECT_EQ(chains, 8) << method;

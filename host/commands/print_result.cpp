@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/commands/print_result.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "host/commands/table.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kShown = 10;
+
+void print_method(const RunResult& r, const std::string& base) {
+  fmt::print("method {}, base {}\n", r.sampler.name, base);
+}
+
+/// Items one by one, where they are few.
+void print_items(const std::vector<OneItem>& items) {
+  const auto text = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.3f}", v); };
+  fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", "item", "log_z", "se", "lower", "upper", "gap",
+             "ess");
+  for (std::size_t i = 0; i < std::min(items.size(), kShown); ++i) {
+    const LogZSummary& z = items[i].log_z;
+    fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", i, text(z.estimate), text(z.se),
+               text(z.lower), text(z.upper), text(z.gap),
+               text(std::fmin(items[i].weight_ess, items[i].reverse_ess)));
+  }
+  if (items.size() > kShown)
+    fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - kShown);
+}
+
+/// A mean over items with the error of the runs for these items and, of others like them, of which there are.
+void print_mean(const char* name, double estimate, double of_runs, double over_items) {
+  if (std::isnan(estimate)) return;
+  fmt::print("{:<30} {:>24}", name, with_error(estimate, of_runs));
+  if (!std::isnan(over_items)) fmt::print("  (over images +- {:.2g})", over_items);
+  fmt::print("\n");
+}
+
+void print_cost(const RunResult& r, const RunDiagnostics& d) {
+  fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n", r.chains,
+             r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
+  if (!std::isnan(d.acceptance))
+    fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {:.0f}", d.acceptance,
+               d.step_size, d.num_leapfrog, d.divergences);
+  const auto also = [](const char* name, double value) {
+    if (!std::isnan(value)) fmt::print(", {} {:.4g}", name, value);
+  };
+  also("rhat_max", d.rhat_max);
+  also("nested_rhat_max", d.nested_rhat_max);
+  also("weight_ess", d.weight_ess);
+  fmt::print("\nverdict: {}", r.verdict);
+  for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
+  fmt::print("\n");
+  if (!r.failed_gates.empty())
+    fmt::print(
+        "what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in "
+        "the README\n");
+  for (const auto& warning : r.warnings) fmt::print("warning: {}\n", warning);
+}
+
+}  // namespace
+
+void print_result(const SampleResult& r) {
+  fmt::print("{}", estimates_table(r, r.diagnostics.of_draws));
+  print_cost(r, r.diagnostics);
+}
+
+void print_result(const EvidenceResult& r) {
+  fmt::print("{}", estimates_table(r));
+  if (!r.diagnostics.base.empty()) print_method(r, r.diagnostics.base);
+  print_cost(r, r.diagnostics);
+}
+
+void print_result(const ItemResult& r) {
+  print_items(r.items);
+  fmt::print("\n");
+  print_method(r, r.diagnostics.base);
+  const LogZSummary& z = r.log_z;
+  print_mean("mean log_z", z.estimate, z.mc_se, z.se);
+  print_mean("mean lower bound", z.lower, z.lower_mc_se, z.lower_se);
+  print_mean("mean upper bound", z.upper, z.upper_mc_se, z.upper_se);
+  if (!std::isnan(z.gap)) fmt::print("{:<30} {:>24}\n", "mean gap", with_error(z.gap, z.gap_se));
+  fmt::print("{:<30} {:>24}\n", "mean importance-weighted bound",
+             with_error(r.diagnostics.importance_bound, r.diagnostics.importance_bound_se));
+  if (!r.truth.items.empty()) fmt::print("{:<30} {:>24.6g}\n", "mean truth", r.truth.log_z);
+  print_cost(r, r.diagnostics);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/estimators/log_sums.hpp"
+#include "host/estimators/weighted_moments.hpp"
+#include "host/runs/chain_run.hpp"
+#include "host/runs/run_result.hpp"
+#include "host/runs/weighted_draws.hpp"
+
+namespace lockstep {
+
+/// Diagnostics of evidence: of the moves, of base and pilot, and what a method alone has to say.
+struct EvidenceDiagnostics : RunDiagnostics {
+  // Of methods on a path; `base`: how it was made.
+  std::string base;
+  double base_log_zeta = NAN, base_gradients = NAN;
+  std::optional<int> base_starts;
+  std::vector<double> base_mean, base_covariance;
+  double barrier = NAN;
+  std::optional<int> pilot_particles;
+  Estimate pilot_log_z;
+  std::vector<double> schedule;
+  // Of chains that run on and on.
+  double gradients_per_chain = NAN;
+  NamedFigures of_method;
+  void add(const char* name, Figure figure) { of_method.emplace_back(name, std::move(figure)); }
+  void add(const char* name, const LogZ& z) { add(name, Estimate{z.estimate, z.se}); }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("acceptance", acceptance);
+    archive("step_size", step_size);
+    archive.whole("num_leapfrog", num_leapfrog);
+    archive.whole("divergences", divergences);
+    archive("weight_ess", weight_ess);
+    archive("base", base);
+    const bool on_path = !base.empty();
+    if (on_path) archive("base_log_zeta", base_log_zeta);
+    archive("base_gradients", base_gradients);
+    archive("base_starts", base_starts);
+    archive("base_mean", base_mean);
+    archive.matrix("base_covariance", base_covariance);
+    archive("barrier", barrier);
+    archive("pilot_particles", pilot_particles);
+    archive("pilot_log_z", pilot_log_z);
+    archive("schedule", schedule);
+    archive("gradients_per_chain", gradients_per_chain);
+    archive("nested_rhat_max", nested_rhat_max);
+    archive("rhat_max", rhat_max);
+    if (!on_path) archive("base_log_zeta", base_log_zeta);
+    archive.rest(of_method);
+  }
+};
+
+/// What a method found, in one form.
+struct MethodResult {
+  LogZ log_z{NAN, NAN}, lower{NAN, NAN}, upper{NAN, NAN};
+  std::vector<double> copies;  // of parallel tempering: log Z by each group of copies alone
+  WeightedMoments moments;
+  WeightedDraws draws;                      // where they are asked for
+  std::optional<ChainRunResult> chain_run;  // of method pe, with its draws where they are asked for
+  double iterations = 0, seconds = 0;
+  int chains = 0;
+  double back = 0;  // transitions of reverse runs
+  double transitions() const { return iterations * chains + back; }
+  double gradients = 0;    // of the method itself
+  double preparation = 0;  // of the base, the pilot, a warm-up
+  bool interrupted = false;
+  EvidenceDiagnostics diagnostics;  // step_size: at beta = 1
+  std::vector<std::string> failed, warnings;
+};
+
+}  // namespace lockstep
