@@ -267,9 +267,8 @@ TEST(EvidencePrecision, LogZDoesNotDependOnIt) {
     r.device = "cpu";
     r.quiet = true;
     r.precision = precision;
-    bool interrupted = false;
-    const auto s = evidence(r, interrupted)["log_z"];
-    return LogZ{s["estimate"], s["se"]};
+    const LogZSummary z = std::get<EvidenceResult>(evidence(r)).log_z;
+    return LogZ{z.estimate, z.se};
   };
   const LogZ full = log_z("double");
   for (const char* precision : {"single", "mixed"}) {
