@@ -214,7 +214,7 @@ std::vector<Layer> read_decoder(TargetInput& in, const Tensors& tensors, const A
 /// Images of latent variables that are drawn, and kept in `items`.
 Matrix simulated_images(TargetInput& in, const Asked& asked, const std::vector<Layer>& stack, Items& items) {
   const std::string& from = asked.images;
-  const int pixels = int(stack.back().b.size()), dim = int(stack.front().w.cols());
+  const int pixels = int(stack.back().b.size()), dim = int(stack.front().w.rows());
   int count = 0;
   const auto end = from.data() + from.size();
   if (std::from_chars(from.data() + 9, end, count).ptr != end || count < 1 || count > 1000000)
