@@ -77,7 +77,7 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
         launch.end = std::uint32_t(std::min<std::int64_t>(loop.t + how.chunk, inner));
         launch.first_level = int(loop.t) + 1;
       },
-      [] { return Pace::whole; });
+      [&] { return how.pace; });
   AnnealedChains out{std::vector<double>(n), engine.take_stats()};
   const auto cache = engine.cache(), beta = engine.beta();
   for (int c = 0; c < n; ++c) {

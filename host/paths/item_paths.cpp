@@ -101,7 +101,8 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
   const auto engine = item_engine(context, batch);
   const Tally tally(context, [&] { return counts_of(*engine); });
   AnnealedChains chains = anneal_chains(
-      context, *engine, {schedule.ladder, schedule.step_size, schedule.num_leapfrog, reverse, "", 16}, x);
+      context, *engine,
+      {schedule.ladder, schedule.step_size, schedule.num_leapfrog, reverse, "", 16, Pace::inside}, x);
   ItemRuns out;
   out.gradients = n;
   out.log_weight = std::move(chains.log_weight);
@@ -224,7 +225,7 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
         launch.end = std::uint32_t(std::min(t + 16, boundary));
         launch.record = t >= discarded;
       },
-      [] { return Pace::whole; }, recorder);
+      [] { return Pace::inside; }, recorder);  // a round of items is done or not
   return recorder.value(batch.log_zeta, by_levels ? weight.front() - weight.back() : 0);
 }
 

@@ -20,9 +20,15 @@ class Launched {
   const LaunchSpec& spec;
 
   int chains() const { return engine.chains(); }
-  const std::vector<double>& stats() { return taken(stats_, [&] { return engine.take_stats(); }); }
-  const std::vector<double>& moments() { return taken(moments_, [&] { return engine.take_moments(); }); }
-  const std::vector<double>& trace() { return taken(trace_, [&] { return engine.trace(); }); }
+  const std::vector<double>& stats() {
+    return taken(stats_, [&] { return engine.take_stats(); });
+  }
+  const std::vector<double>& moments() {
+    return taken(moments_, [&] { return engine.take_moments(); });
+  }
+  const std::vector<double>& trace() {
+    return taken(trace_, [&] { return engine.trace(); });
+  }
 
  private:
   template <class Take>
@@ -42,7 +48,7 @@ concept Recorder = requires(T recorder, Launched& launched, Checkpoint& archive)
 
 /// What a run may do where a launch has ended.
 enum class Pace {
-  inside,  // nothing: launches that are cut short for somebody's sake are no place to stop
+  inside,  // nothing: a launch that was cut short for somebody's sake, or a run that others save and stop
   whole,   // be saved, or stop where the user asks
   enough   // end
 };
@@ -52,14 +58,16 @@ enum class Pace {
 struct RunLoop {
   const RunContext& context;
   Engine& engine;
-  std::string name;   // of its state in a checkpoint
-  std::int64_t end;   // iterations
-  LaunchSpec launch = {};  // what launches have in common; place and between may change it
-  std::uint32_t first = 0;          // the number of iteration 0, by which its draws are made
-  std::string stage = "sampling";   // as progress has it; of any other, the context's progress may throw
-  std::int64_t t = 0;               // iterations done
-  bool interrupted = false;         // at t < end
-  double seconds = 0;               // before an interruption, too
+  std::string name;         // of its state in a checkpoint
+  std::int64_t end;         // iterations
+  LaunchSpec launch = {};   // what launches have in common; place and between may change it
+  std::uint32_t first = 0;  // the number of iteration 0, by which its draws are made
+  /// As progress has it. What is interrupted while "sampling" keeps what it has; any other stage is of use
+  /// whole alone, and throws Interrupted.
+  std::string stage = "sampling";
+  std::int64_t t = 0;        // iterations done
+  bool interrupted = false;  // at t < end
+  double seconds = 0;        // before an interruption, too
 
   /// begin(taken_up): sets the engine up, and where nothing was taken up its chains. place(launch): where the
   /// launch that begins at t ends, before `end`, and what it keeps. between(): a Pace, when the launch is
@@ -99,6 +107,7 @@ struct RunLoop {
           });
       }
       context.progress(stage, double(t) / double(end));
+      if (interrupted && stage != "sampling") throw Interrupted();
       if (interrupted) break;
     }
     seconds = before + seconds_since(clock);
