@@ -77,7 +77,9 @@ class Stages {
  private:
   /// While it lives, names are of the stage `name`.
   struct Within {
-    Within(std::string& scope, const std::string& name) : scope_(scope), outer_(scope) { scope += name + "/"; }
+    Within(std::string& scope, const std::string& name) : scope_(scope), outer_(scope) {
+      scope += name + "/";
+    }
     ~Within() { scope_ = outer_; }
     std::string &scope_, outer_;
   };

@@ -70,7 +70,8 @@ Whole full() {
   w.named = {{"z", 1}, {"a", 2}};
   w.parts = {{1, 2}, {NAN, 3}};
   w.kept = {1, 0.5};
-  w.figures = {{"two", Estimate{1, 2}}, {"one", 1.0}, {"n", std::int64_t(4)}, {"v", std::vector<double>{1, 2}}};
+  w.figures = {
+      {"two", Estimate{1, 2}}, {"one", 1.0}, {"n", std::int64_t(4)}, {"v", std::vector<double>{1, 2}}};
   return w;
 }
 
