@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/draw_figures.hpp"
 
-#include "host/commands/summary.hpp"
 #include "tests/support/sampler_run.hpp"
 
 namespace lockstep {
@@ -50,19 +49,6 @@ TEST(DrawFigures, AreOfAllChains) {
     EXPECT_NEAR(some.of[i].q95, all.of[i].q95,
                 5 * std::sqrt(0.05 * 0.95 / some.of[i].ess_tail) * all.of[i].sd / 0.05);
   }
-  // A result has them by name.
-  Estimates e;
-  e.mean.assign(10, 1.0);
-  e.second.assign(10, 5.0);
-  e.rhat.assign(10, 1.5);
-  SampleResult result;
-  result.diagnostics.of_draws = add_figures(result.estimates, *target, e, some);
-  const auto s = to_json(result);
-  EXPECT_EQ(s["estimates"]["quantiles"]["5%"][0], some.of[0].q5);
-  EXPECT_EQ(s["estimates"]["quantities_quantiles"]["95%"]["tau"], some.of[10].q95);
-  EXPECT_EQ(s["diagnostics"]["quantities_ess_bulk"]["theta[7]"], some.of[18].ess_bulk);
-  EXPECT_EQ(s["diagnostics"]["rhat"][3], some.of[3].rhat);
-  EXPECT_EQ(s["diagnostics"]["draws"]["every"], 4);
 }
 
 }  // namespace
