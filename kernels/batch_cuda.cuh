@@ -9,30 +9,10 @@
 // the trajectory, and there would be one for every length.) A graph's arguments are constants: what differs
 // between launches, iterations and steps is read from device memory.
 #include <cassert>
-#include <memory>
 
-#include "kernels/launch_cuda.cuh"
+#include "kernels/device_array.cuh"
 
 namespace lockstep {
-
-/// Elements in device memory, all bytes zero at first.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t size) {
-    void* p = nullptr;
-    LOCKSTEP_CHECK_CUDA(cudaMalloc(&p, size * sizeof(T)));
-    p_.reset(p);
-    LOCKSTEP_CHECK_CUDA(cudaMemset(p, 0, size * sizeof(T)));
-  }
-  T* data() const { return static_cast<T*>(p_.get()); }
-
- private:
-  struct Free {
-    void operator()(void* p) const { cudaFree(p); }
-  };
-  std::unique_ptr<void, Free> p_;
-};
 
 /// A stream that waits for no other, nor the other way round.
 class CudaStream {
@@ -72,14 +52,6 @@ class CudaGraph {
  private:
   cudaGraphExec_t graph_ = nullptr;
 };
-
-/// Enqueues kernel(arguments...) on a stream.
-template <class... Parameters, class... Arguments>
-void enqueue(cudaStream_t stream, dim3 blocks, int threads, void (*kernel)(Parameters...),
-             const Arguments&... arguments) {
-  kernel<<<blocks, threads, 0, stream>>>(arguments...);
-  LOCKSTEP_CHECK_CUDA(cudaGetLastError());
-}
 
 /// What is not the same in every launch of a graph; in device memory.
 template <class R, class E>

@@ -22,14 +22,28 @@ inline void check_cuda(cudaError_t status, const char* call, const char* file, i
 
 inline constexpr int kMaxBlockThreads = 256;
 
-/// Threads per block, which no bit depends on: as many as are asked for; where that is 0, one warp as long as
-/// that spreads the tiles over more multiprocessors, else four.
+/// Threads per block, which no bit depends on: as many as are asked for, a power of two of whole warps; where
+/// that is 0, one warp as long as that spreads the tiles over more multiprocessors, else four.
 inline int block_threads(int tiles, int asked) {
+  if (asked != 0 && asked != 32 && asked != 64 && asked != 128 && asked != kMaxBlockThreads)
+    throw std::invalid_argument("blocks of a GPU have 32, 64, 128 or 256 threads, not " +
+                                std::to_string(asked));
   if (asked > 0) return asked;
   int device = 0, multiprocessors = 0;
   LOCKSTEP_CHECK_CUDA(cudaGetDevice(&device));
   LOCKSTEP_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   return (tiles <= 4 * multiprocessors ? 1 : 4) * kTile;
+}
+
+/// Enqueues kernel(arguments...) on a stream.
+template <class... Parameters, class... Arguments>
+void enqueue(cudaStream_t stream, dim3 blocks, int threads, void (*kernel)(Parameters...),
+             const Arguments&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  LOCKSTEP_CHECK_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
 /// Launches kernel(arguments...) with a thread for every chain of some tiles, padding included. Does not
@@ -39,8 +53,7 @@ template <class R, class E, class... Parameters, class... Arguments>
 void launch_chains(const BatchView<R, E>& b, int tiles, void (*kernel)(Parameters...),
                    const Arguments&... arguments) {
   const int threads = block_threads(tiles, b.block_threads), blocks = (tiles * kTile + threads - 1) / threads;
-  kernel<<<blocks, threads>>>(arguments...);
-  LOCKSTEP_CHECK_CUDA(cudaGetLastError());
+  enqueue(cudaStreamPerThread, blocks, threads, kernel, arguments...);
 }
 
 /// Returns when all that this host thread has launched is done.

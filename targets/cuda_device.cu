@@ -141,10 +141,11 @@ double measure_fma_peak(bool in_double) {
   const DeviceMemory out(sizeof(double));
   const double seconds = fastest([&] {
     if (in_double)
-      fma_kernel<<<blocks, kThreads>>>(static_cast<double*>(out.get()), 0.999, 0.5);
+      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<double>, static_cast<double*>(out.get()), 0.999,
+              0.5);
     else
-      fma_kernel<<<blocks, kThreads>>>(static_cast<float*>(out.get()), 0.999f, 0.5f);
-    LOCKSTEP_CHECK_CUDA(cudaGetLastError());
+      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<float>, static_cast<float*>(out.get()), 0.999f,
+              0.5f);
   });
   return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
 }

@@ -1,63 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/device_vector.hpp"
 
-#include <thrust/device_vector.h>
-
+#include <algorithm>
 #include <cstdint>
 
-#include "kernels/launch_cuda.cuh"
-
 namespace lockstep {
+namespace {
 
 template <class T>
-struct DeviceVector<T>::Memory {
-  thrust::device_vector<T> v;
-};
+__global__ void __launch_bounds__(kMaxBlockThreads) fill_kernel(T* to, std::size_t count, T value) {
+  const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = value;
+}
+
+}  // namespace
 
 template <class T>
-DeviceVector<T>::DeviceVector() : memory_(std::make_unique<Memory>()) {}
-template <class T>
-DeviceVector<T>::DeviceVector(const std::vector<T>& host) : DeviceVector() {
-  from_host(host);
-}
-template <class T>
-DeviceVector<T>::DeviceVector(DeviceVector&&) noexcept = default;
-template <class T>
-DeviceVector<T>::~DeviceVector() = default;
-
-template <class T>
-std::size_t DeviceVector<T>::size() const {
-  return memory_->v.size();
-}
-template <class T>
-T* DeviceVector<T>::data() {
-  return thrust::raw_pointer_cast(memory_->v.data());
-}
-template <class T>
-void DeviceVector<T>::resize(std::size_t size, T value) {
-  memory_->v.resize(size, value);
+void DeviceVector<T>::fill_from(std::size_t first, T value) {
+  if (first >= size_) return;
+  const std::size_t count = size_ - first;
+  enqueue(cudaStreamPerThread, unsigned((count + kMaxBlockThreads - 1) / kMaxBlockThreads), kMaxBlockThreads,
+          fill_kernel<T>, data() + first, count, value);
 }
 template <class T>
 void DeviceVector<T>::fill(T value) {
-  thrust::fill(memory_->v.begin(), memory_->v.end(), value);
+  fill_from(0, value);
+}
+template <class T>
+void DeviceVector<T>::resize(std::size_t size, T value) {
+  if (size == size_) return;
+  DeviceArray<T> memory(size);
+  const std::size_t kept = std::min(size, size_);
+  if (kept > 0)
+    LOCKSTEP_CHECK_CUDA(cudaMemcpyAsync(memory.data(), data(), kept * sizeof(T), cudaMemcpyDeviceToDevice,
+                                        cudaStreamPerThread));
+  std::swap(memory_, memory);
+  size_ = size;
+  if (value != T()) fill_from(kept, value);
 }
 template <class T>
 void DeviceVector<T>::from_host(const std::vector<T>& host) {
-  memory_->v.assign(host.begin(), host.end());
+  if (host.size() != size_) {
+    memory_ = DeviceArray<T>(host.size());
+    size_ = host.size();
+  }
+  if (!host.empty())
+    LOCKSTEP_CHECK_CUDA(cudaMemcpy(data(), host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
 }
 template <class T>
 std::vector<T> DeviceVector<T>::to_host() const {
-  std::vector<T> host(size());
-  thrust::copy(memory_->v.begin(), memory_->v.end(), host.begin());
+  std::vector<T> host(size_);
+  if (!empty())
+    LOCKSTEP_CHECK_CUDA(cudaMemcpy(host.data(), memory_.data(), size_ * sizeof(T), cudaMemcpyDeviceToHost));
   return host;
 }
 
 template <class T>
 void DeviceVector<T>::rows_to_host(T* host, std::size_t pieces, std::size_t length, std::size_t first,
                                    std::size_t count) const {
-  const T* from = thrust::raw_pointer_cast(memory_->v.data()) + first;
-  LOCKSTEP_CHECK_CUDA(cudaMemcpy2D(host, count * sizeof(T), from, length * sizeof(T), count * sizeof(T),
-                                   pieces, cudaMemcpyDeviceToHost));
+  LOCKSTEP_CHECK_CUDA(cudaMemcpy2D(host, count * sizeof(T), memory_.data() + first, length * sizeof(T),
+                                   count * sizeof(T), pieces, cudaMemcpyDeviceToHost));
 }
 template <class T>
 void DeviceVector<T>::rows_from_host(const T* host, std::size_t pieces, std::size_t length, std::size_t first,

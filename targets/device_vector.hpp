@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Device memory that grows like a std::vector. Thrust owns it, in targets/device_vector.cu alone: its headers
-// take longer to compile than the kernels of a small density, and none of its types is seen elsewhere.
-#include <cstddef>
-#include <memory>
+// Device memory that grows like a std::vector. What it does belongs to the stream of the calling host thread.
 #include <vector>
+
+#include "kernels/device_array.cuh"
 
 namespace lockstep {
 
@@ -14,15 +13,13 @@ template <class T>
 class DeviceVector {
  public:
   using value_type = T;
-  DeviceVector();
-  explicit DeviceVector(const std::vector<T>& host);
-  DeviceVector(DeviceVector&&) noexcept;
-  ~DeviceVector();
+  DeviceVector() = default;
+  explicit DeviceVector(const std::vector<T>& host) { from_host(host); }
 
-  std::size_t size() const;
-  bool empty() const { return size() == 0; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
   /// The address on the device.
-  T* data();
+  T* data() { return memory_.data(); }
   /// Keeps the first elements; new ones are `value`.
   void resize(std::size_t size, T value = T());
   void fill(T value);
@@ -40,8 +37,9 @@ class DeviceVector {
                       std::size_t count);
 
  private:
-  struct Memory;
-  std::unique_ptr<Memory> memory_;
+  void fill_from(std::size_t first, T value);
+  DeviceArray<T> memory_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace lockstep

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// CUDA's runtime as far as the launch code calls it, on the device of tests/emulation/device.hpp. No shared
+// memory and no barriers: the kernels have none, and their threads run one after another.
+#include <pmmintrin.h>
+
+#include <cmath>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "tests/emulation/device.hpp"
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __grid_constant__
+
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorInvalidConfiguration,
+  cudaErrorMemoryAllocation,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorIllegalAddress
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { cudaStreamNonBlocking = 1, cudaStreamCaptureModeRelaxed = 2, cudaDevAttrMultiProcessorCount = 16 };
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+using cudaStream_t = emulated::Stream*;
+using cudaGraph_t = emulated::Recording*;
+using cudaGraphExec_t = emulated::Recording*;
+#define cudaStreamPerThread (&::emulated::stream_of_this_thread)
+
+namespace emulated {
+/// What a call gives that does what it is asked to.
+inline cudaError_t status() { return Device::the().broken ? cudaErrorIllegalAddress : cudaSuccess; }
+}  // namespace emulated
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    default:
+      return "invalid argument";
+  }
+}
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return emulated::status();
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) {
+  *value = 2;  // few multiprocessors, so that small batches have blocks of several warps
+  return emulated::status();
+}
+
+inline cudaError_t cudaMalloc(void** p, std::size_t size) {
+  *p = nullptr;
+  if (emulated::status() != cudaSuccess || size == 0) return emulated::status();
+  *p = emulated::Device::the().allocate(size);
+  return *p == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+template <class T>
+cudaError_t cudaMalloc(T** p, std::size_t size) {
+  return cudaMalloc(reinterpret_cast<void**>(p), size);
+}
+/// When all streams are done.
+inline cudaError_t cudaFree(void* p) {
+  auto& device = emulated::Device::the();
+  std::lock_guard lock(device.mutex);
+  for (emulated::Stream* stream : device.streams) stream->run();
+  if (p != nullptr && !device.free(p)) return cudaErrorInvalidValue;
+  return emulated::status();
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream->recording != nullptr) return cudaErrorStreamCaptureUnsupported;
+  stream->synchronize();
+  return emulated::status();
+}
+
+inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t size, cudaStream_t stream) {
+  stream->enqueue("a memset", [=] { std::memset(p, value, size); });
+  return emulated::status();
+}
+inline cudaError_t cudaMemset(void* p, int value, std::size_t size) {
+  return cudaMemsetAsync(p, value, size, cudaStreamPerThread);
+}
+/// The host's memory is read or written when the copy is made: as if it were pinned, which is the strictest.
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind,
+                                   cudaStream_t stream) {
+  stream->enqueue("a copy", [=] { std::memcpy(to, from, size); });
+  return emulated::status();
+}
+/// To the device, it returns when the host's memory may be used again, which is sooner than it is there.
+inline cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                                std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+  const auto copy = [=](void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch) {
+    for (std::size_t k = 0; k < height; ++k)
+      std::memcpy(static_cast<char*>(to) + k * to_pitch, static_cast<const char*>(from) + k * from_pitch, width);
+  };
+  if (kind == cudaMemcpyHostToDevice) {
+    std::vector<char> staged(width * height);
+    copy(staged.data(), width, from, from_pitch);
+    cudaStreamPerThread->enqueue("a copy from the host", [=, staged = std::move(staged)] {
+      copy(to, to_pitch, staged.data(), width);
+    });
+    return emulated::status();
+  }
+  cudaStreamPerThread->enqueue("a copy", [=] { copy(to, to_pitch, from, from_pitch); });
+  return kind == cudaMemcpyDeviceToHost ? cudaStreamSynchronize(cudaStreamPerThread) : emulated::status();
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind kind) {
+  return cudaMemcpy2D(to, size, from, size, size, 1, kind);
+}
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new emulated::Stream;
+  return emulated::status();
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return emulated::status();
+}
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int) {
+  stream->recording = std::make_unique<emulated::Recording>();
+  return emulated::status();
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = stream->recording.release();
+  return emulated::status();
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned) {
+  *ready = new emulated::Recording(*graph);
+  return emulated::status();
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return emulated::status();
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  for (const auto& [name, body] : *graph) stream->enqueue(name, body);
+  return emulated::status();
+}
+
+inline int atomicMax(int* to, int value) {
+  const int old = *to;
+  if (value > old) *to = value;
+  return old;
+}
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim = 0, blockDim = 0;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  void* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+/// No order of blocks is promised: they run backwards. As the CPU's launchers, with subnormals as zero.
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  if (block.x == 0 || block.x > 1024 || grid.x == 0 || grid.x > 2147483647u || grid.y == 0 || grid.y > 65535u)
+    return cudaErrorInvalidConfiguration;
+  std::tuple<Parameters...> given(std::forward<Arguments>(arguments)...);
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...));
+  emulated::Device::the().check_arguments(&given, sizeof given);
+  config->stream->enqueue("a kernel", [=] {
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+    gridDim = grid;
+    blockDim = block;
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = grid.x; x-- > 0;)
+        for (unsigned t = 0; t < block.x; ++t) {
+          blockIdx = dim3(x, y);
+          threadIdx = dim3(t);
+          std::apply(kernel, given);
+        }
+    _mm_setcsr(mode);
+  });
+  return emulated::status();
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launch code on the emulated device: its kernels' bits are the scalar CPU's, whatever the blocks; what one
+// thread has waited for another may read; and errors come out as errors.
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "tests/emulation/device.hpp"
+#include "tests/emulation/scalar_engine.hpp"
+#include "tests/support/decoder.hpp"
+#include "tests/support/engine_cases.hpp"
+
+namespace {
+using namespace lockstep;
+using namespace lockstep::testing;
+using ::testing::HasSubstr;
+
+EngineFactory on_device(const TargetInstance& target) {
+  return [&target](EngineSpec spec) {
+    spec.cuda = true;
+    return target.engine(spec);
+  };
+}
+
+class Launches : public ::testing::TestWithParam<Named> {
+ protected:
+  std::unique_ptr<TargetInstance> target_ = make_target(GetParam().target);
+  EngineFactory device_ = on_device(*target_);
+  EngineFactory scalar_ = [](const EngineSpec& spec) { return scalar_engine(GetParam().target, spec); };
+};
+INSTANTIATE_TEST_SUITE_P(Models, Launches, ::testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+void expect_equal(const BatchResult& a, const BatchResult& b) {
+  EXPECT_EQ(a.position, b.position);
+  EXPECT_EQ(a.gradient, b.gradient);
+  EXPECT_EQ(a.cache, b.cache);
+  EXPECT_EQ(a.stats, b.stats);
+  EXPECT_EQ(a.moments, b.moments);
+  EXPECT_EQ(a.draws, b.draws);
+}
+
+TEST_P(Launches, BitsAreTheScalarCpus) {
+  BatchCase c = GetParam().batch;
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+    c.precision = precision;
+    expect_equal(run_batch(device_, c, {.launches = {2}}), run_batch(scalar_, c));
+  }
+}
+
+// The last block of 256 threads has chains for 96 of them.
+TEST_P(Launches, BlocksMayBeLargerThanTheBatch) {
+  BatchCase c = GetParam().batch;
+  c.precision = Precision::mixed;
+  c.iterations = 2;
+  const BatchResult expected = run_batch(scalar_, c);
+  for (Driver driver : {Driver::fused, Driver::staged}) {
+    if (driver == Driver::staged && c.transition == TransitionKind::random_walk) continue;
+    for (int threads : {32, 64, 128, 256})
+      expect_equal(run_batch(device_, c, {.driver = driver, .block_threads = threads}), expected);
+  }
+}
+
+// A state taken on one device goes on on the other.
+TEST_P(Launches, StatesAreTheScalarCpus) {
+  BatchCase c = GetParam().batch;
+  c.precision = Precision::mixed;
+  const auto from = make_engine(device_, c), to = make_engine(scalar_, c), back = make_engine(device_, c);
+  from->advance(make_launch(c, 0, 2));
+  to->set_state(from->state());
+  to->advance(make_launch(c, 2, 4));
+  back->set_state(to->state());
+  from->advance(make_launch(c, 2, 6));
+  back->advance(make_launch(c, 4, 6));
+  EXPECT_EQ(from->state(), back->state());
+}
+
+// What a launch leaves to be read: draws of some chains, an overview of all, inverse temperatures.
+TEST_P(Launches, WhatIsReadIsTheScalarCpus) {
+  const BatchCase& c = GetParam().batch;
+  if (c.model.kind == ModelKind::pseudo_extended) GTEST_SKIP() << "no trace";
+  const std::uint32_t n = 70;
+  EngineSpec spec;
+  spec.model = c.model;
+  spec.transition = c.transition;
+  spec.trace = c.model.kind == ModelKind::path ? 6 : 0;
+  spec.draws = spec.overview = 3;
+  spec.stored_chains = {0, 31, 32, 69};
+  for (std::uint32_t i = 0; i < n; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
+  const auto run = [&](const EngineFactory& make) {
+    const auto engine = make(spec);
+    set_parameters(*engine, c, 0);
+    engine->set_position(std::vector<double>(std::size_t(engine->rows()) * n, 0.5));
+    const std::vector<double> ladder{0, 0.2, 0.5, 0.7, 0.8, 0.9, 1};
+    engine->set_ladder(ladder, std::vector<double>(7, 0.1), std::vector<double>(7, 0.3));
+    engine->initialize();
+    LaunchSpec launch = make_launch(c, 0, 6);
+    launch.thin = launch.overview_thin = 2;
+    launch.store_from = launch.overview_from = 1;
+    engine->advance(launch);
+    const auto without_padding = [&](const auto& padded) {
+      std::vector<double> numbers;
+      for (std::size_t i = 0; i < padded.size(); ++i)
+        if (i % engine->padded_chains() < n) numbers.push_back(padded[i]);
+      return numbers;
+    };
+    return std::tuple{engine->draws(), without_padding(engine->overview()), without_padding(engine->trace())};
+  };
+  const auto device = run(device_), scalar = run(scalar_);
+  EXPECT_EQ(std::get<0>(device), std::get<0>(scalar));
+  EXPECT_EQ(std::get<1>(device), std::get<1>(scalar));
+  EXPECT_EQ(std::get<2>(device), std::get<2>(scalar));
+  EXPECT_EQ(std::get<0>(device).size(), std::size_t(3 * 4 * (target_->dim() + kDrawExtraRows)));
+}
+
+/// An engine of 40 chains, in units of four, of mixed precision.
+struct SmallEngine {
+  std::unique_ptr<TargetInstance> target;
+  std::unique_ptr<Engine> engine;
+  BatchCase batch;
+  explicit SmallEngine(std::unique_ptr<TargetInstance> of, ModelKind kind = ModelKind::plain,
+                       Driver driver = Driver::fused, int block_threads = 0)
+      : target(std::move(of)) {
+    batch.model.kind = kind;
+    EngineSpec spec;
+    spec.cuda = true;
+    spec.model.kind = kind;
+    spec.driver = driver;
+    spec.block_threads = block_threads;
+    for (std::uint32_t i = 0; i < 40; ++i) spec.chain.push_back(i % 4), spec.unit.push_back(i / 4);
+    engine = target->engine(spec);
+    prepare();
+  }
+  void prepare() {
+    set_parameters(*engine, batch, 0);
+    engine->set_position(std::vector<double>(std::size_t(engine->rows()) * 40, 0.3));
+    engine->set_ladder({0, 0.3, 0.6, 1}, std::vector<double>(4, 0.0), std::vector<double>(4, 0.3));
+  }
+  LaunchSpec launch(Tempering tempering = Tempering::fixed) const {
+    LaunchSpec launch;
+    launch.end = 2;
+    launch.record = true;
+    launch.tempering = tempering;
+    return launch;
+  }
+};
+
+std::unique_ptr<TargetInstance> make_small_decoder() {
+  MemoryInput input = decoder_input(small_decoder(), 3);
+  return find_target("decoder")->make(input);
+}
+
+/// Does one thing on a thread of its own, which has a stream of its own.
+void elsewhere(const std::function<void()>& work) { std::async(std::launch::async, work).get(); }
+
+void expect_done_when_it_returns(SmallEngine& small, Tempering tempering = Tempering::fixed) {
+  elsewhere([&] { small.engine->initialize(); });
+  const auto gradient = small.engine->gradient();
+  EXPECT_THAT(gradient, ::testing::Each(::testing::Not(0.0)));
+  const auto before = small.engine->position();
+  elsewhere([&] { small.engine->advance(small.launch(tempering)); });
+  EXPECT_NE(small.engine->position(), before);
+  elsewhere([&] { small.engine->take_moments(); });
+}
+
+TEST(LaunchFences, RegisterLaunchesAreDoneWhenTheyReturn) {
+  SmallEngine small(make_target("gaussian"));
+  expect_done_when_it_returns(small);
+}
+TEST(LaunchFences, TileLaunchesAreDoneWhenTheyReturn) {
+  SmallEngine small(make_target("gaussian"), ModelKind::path);
+  expect_done_when_it_returns(small);
+}
+TEST(LaunchFences, StagedLaunchesAreDoneWhenTheyReturn) {
+  SmallEngine small(make_target("gaussian"), ModelKind::plain, Driver::staged);
+  expect_done_when_it_returns(small);
+}
+TEST(LaunchFences, SwapsAreDoneWhenTheyReturn) {
+  SmallEngine small(make_target("gaussian"), ModelKind::path);
+  expect_done_when_it_returns(small, Tempering::swap);
+}
+TEST(LaunchFences, ProductsAreDoneWhenTheyReturn) {
+  SmallEngine small(make_small_decoder(), ModelKind::path, Driver::staged);
+  expect_done_when_it_returns(small);
+}
+
+// What the host sends goes by its own stream, the products by another.
+TEST(LaunchFences, ProductsWaitForWhatTheHostSends) {
+  SmallEngine small(make_small_decoder(), ModelKind::path, Driver::staged);
+  small.engine->initialize();
+  for (double beta : {0.2, 0.7}) {
+    small.engine->set_parameters(ParameterLayout::beta, std::vector<double>(40, beta));
+    small.engine->advance(small.launch());
+    small.engine->take_stats();
+  }
+  SmallEngine again(make_small_decoder(), ModelKind::path, Driver::staged);
+  again.engine->initialize();
+  again.engine->set_state(small.engine->state());
+  EXPECT_EQ(again.engine->state(), small.engine->state());
+}
+
+TEST(LaunchErrors, BlocksOfAnOddSizeAreRefused) {
+  for (int threads : {-32, 16, 96, 288, 512}) {
+    SmallEngine small(make_target("gaussian"), ModelKind::path, Driver::fused, threads);
+    EXPECT_THROW(small.engine->initialize(), std::invalid_argument) << threads;
+  }
+}
+
+// A fault of a kernel stays with the device: every call fails from then on, the freeing of memory too.
+TEST(LaunchErrors, OutliveTheEngine) {
+  for (const bool products : {false, true}) {
+    std::string message;
+    try {
+      SmallEngine small(products ? make_small_decoder() : make_target("gaussian"), ModelKind::path,
+                        products ? Driver::staged : Driver::fused);
+      small.engine->initialize();
+      emulated::Device::the().broken = true;
+      small.engine->advance(small.launch());
+    } catch (const std::runtime_error& e) {
+      message = e.what();
+    }
+    emulated::Device::the().broken = false;
+    EXPECT_THAT(message, HasSubstr("an illegal memory access was encountered"));
+  }
+}
+
+}  // namespace
