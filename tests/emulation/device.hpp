@@ -57,7 +57,7 @@ class Device {
   std::recursive_mutex mutex;  // one device: it does one thing at a time
   std::set<Stream*> streams;
   std::uint64_t clock = 0, streams_made = 0;  // the host's clock goes on with each wait
-  bool broken = false;  // every call fails, as after a kernel's fault
+  bool broken = false;                        // every call fails, as after a kernel's fault
 
   void complain(const std::string& what) {
     std::lock_guard lock(mutex);
@@ -104,7 +104,8 @@ class Device {
     for (std::size_t at = 0; at + sizeof(void*) <= size; at += alignof(void*)) {
       void* p = nullptr;
       std::memcpy(&p, static_cast<const char*>(given) + at, sizeof p);
-      if (p != nullptr && __sanitizer_get_ownership(p)) complain("a kernel is given an address of the host's");
+      if (p != nullptr && __sanitizer_get_ownership(p))
+        complain("a kernel is given an address of the host's");
     }
   }
 
@@ -132,7 +133,8 @@ class Device {
     struct sigaction action = {};
     action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
       const bool write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-      if (!the().open(static_cast<char*>(info->si_addr), write)) the().no_memory_.sa_sigaction(signal, info, context);
+      if (!the().open(static_cast<char*>(info->si_addr), write))
+        the().no_memory_.sa_sigaction(signal, info, context);
     };
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
     sigaction(SIGSEGV, &action, &no_memory_);
@@ -167,9 +169,10 @@ class Device {
     memory.writer = running_;
   }
   void check_fence(const WorkPointer& before) {
-    if (before == nullptr || before->stream == running_->stream || before->waited_for <= running_->enqueued) return;
-    complaints_.insert("no fence between work of two streams in the same memory: " + before->name + ", then " +
-                       running_->name);
+    if (before == nullptr || before->stream == running_->stream || before->waited_for <= running_->enqueued)
+      return;
+    complaints_.insert("no fence between work of two streams in the same memory: " + before->name +
+                       ", then " + running_->name);
   }
 
   std::map<char*, Memory> memory_;
@@ -198,7 +201,8 @@ struct Stream {
     if (recording != nullptr)
       recording->emplace_back(std::move(name), std::move(body));
     else
-      waiting_.push_back(std::make_shared<Work>(Work{std::move(name), std::move(body), number, Device::the().clock}));
+      waiting_.push_back(
+          std::make_shared<Work>(Work{std::move(name), std::move(body), number, Device::the().clock}));
   }
   /// Does what waits here.
   void run() {

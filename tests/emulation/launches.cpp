@@ -3,7 +3,9 @@
 // thread has waited for another may read; and errors come out as errors.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <future>
+#include <optional>
 
 #include "tests/emulation/device.hpp"
 #include "tests/emulation/scalar_engine.hpp"
@@ -113,13 +115,13 @@ TEST_P(Launches, WhatIsReadIsTheScalarCpus) {
   EXPECT_EQ(std::get<0>(device).size(), std::size_t(3 * 4 * (target_->dim() + kDrawExtraRows)));
 }
 
-/// An engine of 40 chains, in units of four, of mixed precision.
+/// An engine of 40 chains, in units of four, of mixed precision, in one block of many threads too many.
 struct SmallEngine {
   std::unique_ptr<TargetInstance> target;
   std::unique_ptr<Engine> engine;
   BatchCase batch;
   explicit SmallEngine(std::unique_ptr<TargetInstance> of, ModelKind kind = ModelKind::plain,
-                       Driver driver = Driver::fused, int block_threads = 0)
+                       Driver driver = Driver::fused, int block_threads = 256)
       : target(std::move(of)) {
     batch.model.kind = kind;
     EngineSpec spec;
@@ -153,35 +155,36 @@ std::unique_ptr<TargetInstance> make_small_decoder() {
 /// Does one thing on a thread of its own, which has a stream of its own.
 void elsewhere(const std::function<void()>& work) { std::async(std::launch::async, work).get(); }
 
-void expect_done_when_it_returns(SmallEngine& small, Tempering tempering = Tempering::fixed) {
-  elsewhere([&] { small.engine->initialize(); });
-  const auto gradient = small.engine->gradient();
-  EXPECT_THAT(gradient, ::testing::Each(::testing::Not(0.0)));
-  const auto before = small.engine->position();
-  elsewhere([&] { small.engine->advance(small.launch(tempering)); });
-  EXPECT_NE(small.engine->position(), before);
-  elsewhere([&] { small.engine->take_moments(); });
+/// Each of these by a thread of its own, and what is there afterwards read by this one.
+void expect_done_when_it_returns(std::function<SmallEngine()> make, Tempering tempering = Tempering::fixed) {
+  std::optional<SmallEngine> small;
+  elsewhere([&] {
+    small.emplace(make());
+    small->engine->initialize();
+  });
+  EXPECT_THAT(small->engine->gradient(), ::testing::Each(::testing::Not(0.0)));
+  const auto before = small->engine->state();
+  elsewhere([&] { small->engine->advance(small->launch(tempering)); });
+  EXPECT_NE(small->engine->state(), before);
 }
 
-TEST(LaunchFences, RegisterLaunchesAreDoneWhenTheyReturn) {
-  SmallEngine small(make_target("gaussian"));
-  expect_done_when_it_returns(small);
+TEST(LaunchFences, RegistersAreDoneWhenTheyReturn) {
+  expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian")); });
 }
-TEST(LaunchFences, TileLaunchesAreDoneWhenTheyReturn) {
-  SmallEngine small(make_target("gaussian"), ModelKind::path);
-  expect_done_when_it_returns(small);
+TEST(LaunchFences, TilesAreDoneWhenTheyReturn) {
+  expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); });
 }
-TEST(LaunchFences, StagedLaunchesAreDoneWhenTheyReturn) {
-  SmallEngine small(make_target("gaussian"), ModelKind::plain, Driver::staged);
-  expect_done_when_it_returns(small);
+TEST(LaunchFences, StagesAreDoneWhenTheyReturn) {
+  expect_done_when_it_returns(
+      [] { return SmallEngine(make_target("gaussian"), ModelKind::plain, Driver::staged); });
 }
 TEST(LaunchFences, SwapsAreDoneWhenTheyReturn) {
-  SmallEngine small(make_target("gaussian"), ModelKind::path);
-  expect_done_when_it_returns(small, Tempering::swap);
+  expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); },
+                              Tempering::swap);
 }
 TEST(LaunchFences, ProductsAreDoneWhenTheyReturn) {
-  SmallEngine small(make_small_decoder(), ModelKind::path, Driver::staged);
-  expect_done_when_it_returns(small);
+  expect_done_when_it_returns(
+      [] { return SmallEngine(make_small_decoder(), ModelKind::path, Driver::staged); });
 }
 
 // What the host sends goes by its own stream, the products by another.

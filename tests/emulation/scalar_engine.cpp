@@ -3,8 +3,6 @@
 
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
-#include "targets/mixture20.hpp"
-#include "targets/two_modes.hpp"
 #include "tests/support/engine_cases.hpp"
 
 namespace lockstep::testing {
@@ -13,11 +11,6 @@ namespace {
 struct ScalarBackend : CpuBackend {
   explicit ScalarBackend(const EngineSpec& spec) : CpuBackend(spec), transition(spec.transition) {}
   TransitionKind transition;
-  /// As the GPU's: models of compile-time size are those that it has.
-  template <int D>
-  static constexpr bool specialises() {
-    return D == 2;
-  }
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     initialize_cpu<R, E>(model, b, false, 1);
@@ -30,28 +23,28 @@ struct ScalarBackend : CpuBackend {
   }
 };
 
-template <class Definition>
-std::unique_ptr<Engine> make(const std::string& name, const EngineSpec& spec) {
-  static const auto built = [&] {
-    MemoryInput input = input_of(name);
-    return Definition::build(input);
-  }();
-  switch (spec.precision) {
-    case Precision::single:
-      return make_engine_for<ScalarBackend, float, float>(built.density, spec);
-    case Precision::mixed:
-      return make_engine_for<ScalarBackend, float, double>(built.density, spec);
-    default:
-      return make_engine_for<ScalarBackend, double, double>(built.density, spec);
+/// Of the dimension that the name of the target says; kept, for engines read its arrays.
+const Gaussian& density_of(const std::string& target) {
+  static std::map<std::string, Built<Gaussian>> built;
+  if (!built.contains(target)) {
+    MemoryInput input = input_of(target);
+    built.emplace(target, GaussianTarget::build(input));
   }
+  return built.at(target).density;
 }
 
 }  // namespace
 
 std::unique_ptr<Engine> scalar_engine(const std::string& target, const EngineSpec& spec) {
-  if (target == "gaussian") return make<GaussianTarget>(target, spec);
-  if (target == "mixture20") return make<Mixture20Target>(target, spec);
-  return make<TwoModesTarget>(target, spec);
+  const Gaussian& density = density_of(target);
+  switch (spec.precision) {
+    case Precision::single:
+      return make_engine_for<ScalarBackend, float, float>(density, spec);
+    case Precision::mixed:
+      return make_engine_for<ScalarBackend, float, double>(density, spec);
+    default:
+      return make_engine_for<ScalarBackend, double, double>(density, spec);
+  }
 }
 
 }  // namespace lockstep::testing

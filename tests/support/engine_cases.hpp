@@ -12,12 +12,13 @@ namespace lockstep::testing {
 inline MemoryInput input_of(const std::string& target) {
   MemoryInput input;
   if (target == "gaussian") input.numbers = {{"dim", 2}, {"ratio", 3}};
+  if (target == "gaussian5") input.numbers = {{"dim", 5}, {"ratio", 3}};
   if (target == "two_modes") input.numbers = {{"dim", 5}};
   return input;
 }
 inline std::unique_ptr<TargetInstance> make_target(const std::string& name) {
   MemoryInput input = input_of(name);
-  return find_target(name)->make(input);
+  return find_target(name == "gaussian5" ? "gaussian" : name)->make(input);
 }
 
 struct Named {
@@ -39,19 +40,23 @@ inline Named named(std::string name, std::string target, ModelKind kind, int sam
   return n;
 }
 
-/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 to 5), and general ones. Of
-/// those targets that the program has: the emulation of a device has a few.
+/// A program without the mixtures (the emulation of a device) has Gaussians in five and two dimensions instead.
+inline bool has_mixtures() { return find_target("two_modes") != nullptr; }
+inline std::string five_dimensional() { return has_mixtures() ? "two_modes" : "gaussian5"; }
+
+/// Every kind of kernel: the register models (two dimensions; plain, path, N = 2 to 5), and general ones.
 inline std::vector<Named> all_cases() {
   std::vector<Named> cases;
-  for (const char* target : {"gaussian", "mixture20", "two_modes", "banana", "flower"}) {
-    const std::string t = target;
-    if (find_target(t) == nullptr) continue;
+  const std::string narrow = has_mixtures() ? "mixture20" : "gaussian", many = five_dimensional();
+  for (const std::string& t : {std::string("gaussian"), std::string("mixture20"), many, std::string("banana"),
+                               std::string("flower")}) {
+    if (!has_mixtures() && t != "gaussian" && t != many) continue;
     cases.push_back(named(t + "_plain", t, ModelKind::plain));
     cases.push_back(named(t + "_path", t, ModelKind::path));
     for (int n : {2, 3, 4, 5})
       cases.push_back(named(t + "_pe" + std::to_string(n), t, ModelKind::pseudo_extended, n));
   }
-  Named fixed = named("mixture20_fixed_beta", "mixture20", ModelKind::pseudo_extended, 2);
+  Named fixed = named(narrow + "_fixed_beta", narrow, ModelKind::pseudo_extended, 2);
   fixed.batch.model.learned = false;
   fixed.batch.model.fixed_beta = 0.3;
   cases.push_back(fixed);
@@ -60,21 +65,21 @@ inline std::vector<Named> all_cases() {
   boxed.batch.model.low = 0.1;
   boxed.batch.model.g_exponent = 0.5;
   cases.push_back(boxed);
-  Named dense = named("two_modes_dense", "two_modes", ModelKind::path);
+  Named dense = named(many + "_dense", many, ModelKind::path);
   dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
   cases.push_back(dense);
   for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
                                  std::pair{"anneal", Tempering::anneal}}) {
-    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.push_back(named(many + "_" + name, many, ModelKind::path));
     cases.back().batch.tempering = tempering;
   }
   for (auto [name, control] :
        {std::pair{"joint", Control::logistic}, std::pair{"plateaus", Control::plateaus}}) {
-    cases.push_back(named(std::string("two_modes_") + name, "two_modes", ModelKind::path));
+    cases.push_back(named(many + "_" + name, many, ModelKind::path));
     cases.back().batch.tempering = Tempering::joint;
     cases.back().batch.model.control = control;
   }
-  Named walk = named("mixture20_random_walk", "mixture20", ModelKind::plain);
+  Named walk = named(narrow + "_random_walk", narrow, ModelKind::plain);
   walk.batch.transition = TransitionKind::random_walk;
   cases.push_back(walk);
   for (Named& c : cases) c.batch.chees = true;

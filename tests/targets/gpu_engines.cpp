@@ -106,14 +106,16 @@ TEST_P(GpuCases, SanitizeRuns) {
       c.precision = precision;
       const BatchResult r = run(c, true, {.driver = driver});
       for (double x : r.position) ASSERT_TRUE(std::isfinite(x));
-      for (int i = 0; i < c.chains; ++i) EXPECT_EQ(r.moments[i], 2);  // iterations recorded
+      const bool weighted = c.tempering != Tempering::fixed && c.tempering != Tempering::anneal;
+      for (int i = 0; i < c.chains; ++i)  // iterations recorded, or their weights
+        ASSERT_TRUE(weighted ? r.moments[i] >= 0 : r.moments[i] == 2) << r.moments[i];
     }
 }
 
 // Parallel tempering: transitions and even-odd swaps in one launch; every level is held by one chain of its
 // unit.
 TEST_F(GpuEngines, SwapsAgreeWithTheCpu) {
-  const auto target = make_target("two_modes");
+  const auto target = make_target(five_dimensional());
   const int levels = 5, units = 14, n = levels * units;
   EngineSpec spec;
   spec.model.kind = ModelKind::path;

@@ -2,6 +2,7 @@
 #pragma once
 // CUDA's runtime as far as the launch code calls it, on the device of tests/emulation/device.hpp. No shared
 // memory and no barriers: the kernels have none, and their threads run one after another.
+#include <math.h>  // ::exp and the others for float too, as CUDA has them
 #include <pmmintrin.h>
 
 #include <cmath>
@@ -114,7 +115,8 @@ inline cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
   const auto copy = [=](void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch) {
     for (std::size_t k = 0; k < height; ++k)
-      std::memcpy(static_cast<char*>(to) + k * to_pitch, static_cast<const char*>(from) + k * from_pitch, width);
+      std::memcpy(static_cast<char*>(to) + k * to_pitch, static_cast<const char*>(from) + k * from_pitch,
+                  width);
   };
   if (kind == cudaMemcpyHostToDevice) {
     std::vector<char> staged(width * height);
