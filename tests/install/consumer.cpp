@@ -14,9 +14,8 @@ int main() {
   run.chains = 32;
   run.iterations = 100;
   run.quiet = true;
-  bool interrupted = false;
-  const auto summary = lockstep::sample(run, interrupted);
-  const double mean = summary["estimates"]["mean"][0], se = summary["estimates"]["mean_se"][0];
+  const lockstep::SampleResult result = lockstep::sample(run);
+  const double mean = result.estimates.mean[0], se = result.estimates.mean_se[0];
   std::printf("mean[0] = %g +- %g\n", mean, se);
   return std::abs(mean) < 5 * se ? 0 : 1;
 }
