@@ -196,6 +196,7 @@ int latent_dim(TargetInput& in, const Tensors& tensors) {
   in.fail(
       "the weights have no decoder_W0 or decoder.0.weight, as a matrix (the decoder's first layer). "
       "Rename them; see: lockstep targets decoder");
+  return 0;  // fail has thrown
 }
 
 std::vector<Layer> read_decoder(TargetInput& in, const Tensors& tensors, const Asked& asked, int dim,
