@@ -88,7 +88,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
                                                  "--config",  "--init-scale", "--seed",     "--device",
                                                  "--threads", "--precision"};
-  if (evidence) std::erase_if(specs, [](const OptionSpec& spec) { return std::string_view(spec.flag) == "--warmup-draws"; });
+  if (evidence)
+    std::erase_if(specs,
+                  [](const OptionSpec& spec) { return std::string_view(spec.flag) == "--warmup-draws"; });
   if (check) std::erase_if(specs, [](const OptionSpec& spec) { return !of_check.contains(spec.flag); });
   return specs;
 }
