@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fused driver: a group of lanes advances its chains through many iterations of one launch.
-// Stages of an iteration: propose (refresh, kick, drift, gradient), evaluate, accept, accumulate. The staged
-// driver (kernels/staged_cpu.hpp) calls the same stages one by one over the whole batch; a test holds them to
-// equal bits.
+// Stages of an iteration: load, propose (with gradients), evaluate, decide, accumulate. The block driver
+// (kernels/block_cpu.hpp) calls the same stages one by one over many chains; a test holds them to equal bits.
+#include "kernels/hmc.hpp"
 #include "kernels/tempering.hpp"
-#include "kernels/transitions.hpp"
 
 namespace lockstep {
 
-/// The rows of one group of lanes. X, M, G, XE, CE are the working rows: memory (tile policy) or registers.
-template <class L, class E, class X, class M, class G, class XE, class CE>
-struct Lanes {
-  using R = scalar_t<L>;
-  Rows<L> position, gradient;  // the chain's state
-  Rows<E> cache;
-  Rows<L> parameters;
-  Rows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
-  double *stats, *moments;                 // rows of kTile
+/// The rows a transition works on: position, momentum, gradient (V: rows of L), position and cache in the energy
+/// precision (VE). In memory (FixedRows, Rows) or in registers (LocalRows).
+template <class V, class VE>
+struct Workspace {
+  V x, p, g;
+  VE xe, ce;
+};
+
+/// The rows of one group of lanes.
+template <class L, class E, class V, class VE>
+struct Lanes : Workspace<V, VE> {
+  TileRows<L> position, gradient;  // the chain's state
+  TileRows<E> cache;
+  TileRows<L> parameters;
+  TileRows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
+  double *stats, *moments;                     // rows of kTile
   int *mode, *trip;
   Ladder ladder;
   double* trace;  // this group's first beta of the launch's first iteration, or none
@@ -27,11 +33,6 @@ struct Lanes {
   const int* draw_slot;  // of this group's chains
   float* overview;       // this group's first element of draw 0, or none
   int_lane_t<L> chain, unit;
-  X x;
-  M p;
-  G g;
-  XE xe;
-  CE ce;
 };
 
 template <int W>
@@ -41,22 +42,22 @@ LOCKSTEP_FN bool any_stored(const int* slot) {
   return any;
 }
 
-/// The rows of the lanes from chain `first` on (all within one tile), with the given working rows.
-template <class L, class E, class Model, class X, class M, class G, class XE, class CE>
-LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
-                                                    const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
-                                                    bool covariance, X x, M p, G g, XE xe, CE ce) {
+/// The rows of the lanes from chain `first` on (all within one tile), with the given workspace.
+template <class L, class E, class Model, class V, class VE>
+LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b,
+                                          int first, bool covariance, const Workspace<V, VE>& workspace) {
   const int lane = first % kTile;
   const std::ptrdiff_t tile = first / kTile;
   const auto at = [&](auto* base, int rows) { return base + tile * rows * kTile + lane; };
   const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
   auto* parameters = at(b.parameters, model.layout.rows());
   const int* slot = b.draws == nullptr ? nullptr : at(b.draw_slot, 1);
-  return {{at(b.position, model.rows()), kTile},
-          {at(b.gradient, model.rows()), kTile},
-          {at(b.cache, model.cache_rows()), kTile},
-          {parameters, kTile},
-          {parameters, kTile},
+  return {workspace,
+          {at(b.position, model.rows())},
+          {at(b.gradient, model.rows())},
+          {at(b.cache, model.cache_rows())},
+          {parameters},
+          {parameters},
           at(b.stats, kStatRows),
           at(b.moments, moments.rows()),
           at(b.mode, 1),
@@ -70,27 +71,28 @@ LOCKSTEP_FN Lanes<L, E, X, M, G, XE, CE> make_lanes(const Model& model,
           slot,
           b.overview == nullptr ? nullptr : b.overview + first,
           load_int<L>(at(b.chain, 1)),
-          load_int<L>(at(b.unit, 1)),
-          x,
-          p,
-          g,
-          xe,
-          ce};
+          load_int<L>(at(b.unit, 1))};
 }
 
-/// The same, with the working rows in the batch's own memory.
+/// A workspace in the memory of `state` (3 rows() rows) and `energy` (rows() + cache_rows() of them).
+template <class Model, class V, class VE>
+LOCKSTEP_FN Workspace<V, VE> make_workspace(const Model& model, V state, VE energy) {
+  const int rows = model.rows();
+  return {state, state.from(rows), state.from(2 * rows), energy, energy.from(rows)};
+}
+
+/// The same, with the workspace in the batch's own memory.
 template <class L, class E, class Model>
 LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b,
                                     int first, bool covariance) {
   const int lane = first % kTile, rows = model.rows(), energy_rows = rows + model.cache_rows();
   const std::ptrdiff_t tile = first / kTile;
-  const Rows<L> state{b.work + tile * 3 * rows * kTile + lane, kTile};
-  const Rows<E> energy{b.work_energy + tile * energy_rows * kTile + lane, kTile};
-  return make_lanes<L, E>(model, b, first, covariance, state, state.from(rows), state.from(2 * rows), energy,
-                          energy.from(rows));
+  const TileRows<L> state{b.work + tile * 3 * rows * kTile + lane};
+  const TileRows<E> energy{b.work_energy + tile * energy_rows * kTile + lane};
+  return make_lanes<L, E>(model, b, first, covariance, make_workspace(model, state, energy));
 }
 
-/// Working rows in registers (the register policy), for a model of compile-time size.
+/// A workspace in registers (the register policy), for a model of compile-time size.
 template <class L, class E, class Model>
 struct RegisterRows {
   static_assert(Model::kRows > 0 && Model::kCacheRows > 0);
@@ -100,7 +102,9 @@ struct RegisterRows {
 
   LOCKSTEP_FN auto lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
                          bool covariance) {
-    return make_lanes<L, E>(model, b, first, covariance, x.view(), p.view(), g.view(), xe.view(), ce.view());
+    return make_lanes<L, E>(
+        model, b, first, covariance,
+        Workspace<LocalRows<L>, LocalRows<E>>{x.view(), p.view(), g.view(), xe.view(), ce.view()});
   }
 };
 
@@ -132,11 +136,19 @@ LOCKSTEP_FN void stage_load(const Model& model, const LaunchSpec& spec, const Dr
   copy_rows<L>(model.rows(), w.gradient, w.g);
 }
 
+/// A transition's proposal, with the gradients that it wants.
 template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                                          const W& w) {
-  stage_load<L, E>(model, spec, draw, w);
-  return Transition::template propose<L, E>(model, w.parameters, spec, draw, w.x, w.p, w.g);
+  auto r = Transition::template begin<L, E>(model, spec, draw, w);
+  const int last = static_cast<int>(reduce_max(r.steps));
+  for (int s = 1; s <= last; ++s) {
+    Transition::move(model, s, r, w);
+    model.template gradient<L>(w.x, w.parameters, w.g);
+    Transition::push(model, s, r, w);
+  }
+  Transition::end(model, r, w);
+  return r;
 }
 
 /// The number of this iteration's draw among those a launch keeps, or -1 where it keeps none of it.
@@ -163,10 +175,9 @@ LOCKSTEP_FN void put_draw(const W& w, float* place, int row, V value) {
 }
 
 /// Metropolis step. A NaN ratio rejects; an energy error above 1000 counts as a divergence.
-/// Returns the acceptance probability.
 template <class L, class E, class Model, class W>
-LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
-                           const Proposal<L, E>& proposal, const W& w) {
+LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                              Proposal<L, E>& proposal, const W& w) {
   using S = scalar_t<E>;
   const E log_ratio = (w.ce[0] - w.cache[0]) + proposal.log_ratio;
   // Outside a box the density is zero: a reflected step longer than the box may still be outside.
@@ -195,7 +206,7 @@ LOCKSTEP_FN E stage_accept(const Model& model, const LaunchSpec& spec, const Dra
   add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
   add_to(w.stats + stat_divergences * kTile, diverging);
   add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
-  return a;
+  proposal.acceptance = a;
 }
 
 /// The gradient of the ChEES criterion in the trajectory time (Hoffman, Radul & Sountsov 2021), in
@@ -224,17 +235,23 @@ LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal,
   return proposal.jitter * ((after - before) * along);
 }
 
-/// Adds this iteration's weighted moments, chooses the unweighted draw, counts mode switches, stores the
-/// draw.
-template <class L, class E, class Model, class W>
-LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
-                                  E acceptance, const Proposal<L, E>& proposal, const W& w) {
+/// Of an unweighted draw: its mode, and the mean inverse temperature of the samples it is from.
+template <class E>
+struct Drawn {
+  E mode, beta;
+};
+
+/// Adds this iteration's weighted moments, and leaves the unweighted draw in the first rows of w.xe, which holds the
+/// position: one sample by its weight. `quantity(i, put)` gives the target's expectations at sample i. Returns the mean
+/// inverse temperature of the samples.
+template <class L, class E, class Model, class W, class Quantity>
+LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w,
+                        Quantity&& quantity) {
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
   const auto x = w.xe;
   const auto cache = w.cache;
-  copy_rows<E>(model.rows(), w.position, x);
   E squares = E(0), betas = E(0), cumulative = E(0);
   const E u = n > 1 ? cast<E>(draw.uniform(Purpose::select)) : E(0);
   E chosen_index = E(0);
@@ -270,21 +287,29 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
       LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
         const E weight = model.template weight<E>(cache, i);
-        model.density.template quantity<Model::kDim, E>(
-            x.from(i * d), [&](int q, E value) { add(m.quantity() + q, weight * value); });
+        quantity(i, [&](int q, E value) { add(m.quantity() + q, weight * value); });
       }
     }
   }
-  // The unweighted draw: one index by its weight. Its rows replace sample 0 in the working copy.
+  // Its rows replace sample 0.
   LOCKSTEP_UNROLL
   for (int i = 1; i < n; ++i) {
     const auto here = mask_and(chosen_index >= E(S(i)), chosen_index <= E(S(i)));
     LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) x.set(k, select(here, x[i * d + k], x[k]));
   }
-  const E mode = model.density.template mode<Model::kDim, E>(x);
+  return betas * E(S(1.0 / n));
+}
+
+/// Counts mode switches, and stores the draw that is in w.xe.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::uint32_t iteration,
+                             const Proposal<L, E>& proposal, const Drawn<E>& drawn, const W& w) {
+  using S = scalar_t<E>;
+  const int d = model.dim();
+  const auto x = w.xe;
   alignas(64) S modes[lane_width<E>];
-  store(modes, mode);
+  store(modes, drawn.mode);
   int* was = w.mode;
   double* switches = w.stats + stat_switches * kTile;
   for (int i = 0; i < lane_width<E>; ++i) {
@@ -292,34 +317,45 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
     if (spec.record && now != was[i] && was[i] >= 0) switches[i] += 1;
     was[i] = now;
   }
-  if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
+  if (float* place = draw_place(spec, iteration, w); place != nullptr) {
     LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) put_draw(w, place, k, x[k]);
-    put_draw(w, place, d + draw_log_density, cache[0]);
-    put_draw(w, place, d + draw_acceptance, acceptance);
+    put_draw(w, place, d + draw_log_density, w.cache[0]);
+    put_draw(w, place, d + draw_acceptance, proposal.acceptance);
     put_draw(w, place, d + draw_steps, proposal.steps);
-    put_draw(w, place, d + draw_beta, betas * E(S(1.0 / n)));
+    put_draw(w, place, d + draw_beta, drawn.beta);
   }
   if (w.overview != nullptr) {
-    const int k = kept_draw(draw.iteration, spec.begin, spec.overview_from, spec.overview_thin);
+    const int k = kept_draw(iteration, spec.begin, spec.overview_from, spec.overview_thin);
     float* to = w.overview + std::ptrdiff_t(k < 0 ? 0 : k) * d * w.trace_stride;
     if (k >= 0) LOCKSTEP_UNROLL
     for (int j = 0; j < d; ++j) Rows<E, float>{to + j * w.trace_stride, 0}.set(0, x[j]);
   }
 }
 
+/// What an iteration adds to the accumulators, and the draw it stores.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                  const Proposal<L, E>& proposal, const W& w) {
+  copy_rows<E>(model.rows(), w.position, w.xe);
+  const E beta = stage_sum<L, E>(model, spec, draw, w, [&](int i, auto&& put) {
+    model.density.template quantity<Model::kDim, E>(w.xe.from(i * model.dim()), put);
+  });
+  const Drawn<E> drawn{model.density.template mode<Model::kDim, E>(w.xe), beta};
+  stage_store<L, E>(model, spec, draw.iteration, proposal, drawn, w);
+}
+
 /// Decides on the proposal, adds to the ChEES statistic where the launch asks for it, and moves beta.
 template <class L, class E, class Model, class W>
-LOCKSTEP_FN E stage_decide(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
-                           const Proposal<L, E>& proposal, const W& w) {
+LOCKSTEP_FN void stage_decide(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                              Proposal<L, E>& proposal, const W& w) {
   const L chees = spec.chees ? chees_gradient<L, E>(model, proposal, w) : L(0);
-  const E a = stage_accept<L, E>(model, spec, draw, proposal, w);
+  stage_accept<L, E>(model, spec, draw, proposal, w);
   if (spec.chees) {
-    const L weighted = cast<L>(a) * chees;
+    const L weighted = cast<L>(proposal.acceptance) * chees;
     add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
   }
   if constexpr (Model::kTempered) temper<L, E>(model, spec, draw, w);
-  return a;
 }
 
 /// Iterations [begin, end) of one group of lanes.
@@ -327,10 +363,11 @@ template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN void advance_lanes(const Model& model, const LaunchSpec& spec, const W& w) {
   for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
     const Draw<L> draw{spec.key, iteration, w.chain, w.unit};
-    const auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
+    stage_load<L, E>(model, spec, draw, w);
+    auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
     stage_evaluate<L, E>(model, w);
-    const E a = stage_decide<L, E>(model, spec, draw, proposal, w);
-    if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, a, proposal, w);
+    stage_decide<L, E>(model, spec, draw, proposal, w);
+    if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, proposal, w);
   }
 }
 

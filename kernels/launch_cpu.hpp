@@ -45,12 +45,10 @@ void for_each_group(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>
     const FlushToZero guard;
     AlignedVector<scalar_t<L>> state(3 * model.rows() * W);
     AlignedVector<scalar_t<E>> energy((model.rows() + model.cache_rows()) * W);
-    const Rows<L> working{state.data(), W};
-    const Rows<E> evaluated{energy.data(), W};
+    const auto workspace = make_workspace(model, GroupRows<L>{state.data()}, GroupRows<E>{energy.data()});
 #pragma omp for schedule(dynamic, together)
     for (int group = 0; group < groups; ++group)
-      body(make_lanes<L, E>(model, b, group * W, covariance, working, working.from(model.rows()),
-                            working.from(2 * model.rows()), evaluated, evaluated.from(model.rows())));
+      body(make_lanes<L, E>(model, b, group * W, covariance, workspace));
   }
 }
 

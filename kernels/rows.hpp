@@ -12,37 +12,53 @@ namespace lockstep {
 
 inline constexpr int kTile = 32;
 
-/// Rows in memory: row r of this lane group starts at p + r * stride. The memory may hold another precision
-/// than L computes in; it is then converted on the way.
+/// A lane value from memory and back. The memory may hold another precision than L computes in; it is then converted
+/// on the way.
+template <class L, class Stored>
+LOCKSTEP_FN L read_row(const Stored* p) {
+  if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
+    return load<L>(p);
+  } else if constexpr (ScalarLane<L>) {
+    return static_cast<L>(*p);
+  } else {
+    alignas(64) scalar_t<L> y[lane_width<L>];
+    for (int i = 0; i < lane_width<L>; ++i) y[i] = static_cast<scalar_t<L>>(p[i]);
+    return load<L>(y);
+  }
+}
+template <class L, class Stored>
+LOCKSTEP_FN void write_row(Stored* p, L value) {
+  if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
+    store(p, value);
+  } else {
+    for (int i = 0; i < lane_width<L>; ++i) p[i] = reinterpret_cast<const scalar_t<L>*>(&value)[i];
+  }
+}
+
+/// Rows in memory: row r of this lane group starts at p + r * stride.
 template <class L, class Stored = scalar_t<L>>
 struct Rows {
   Stored* p;
   int stride;
-
-  LOCKSTEP_FN L operator[](int row) const { return read(row); }
-  LOCKSTEP_FN void set(int row, L value) const {
-    if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
-      store(p + row * stride, value);
-    } else {
-      for (int i = 0; i < lane_width<L>; ++i)
-        p[row * stride + i] = reinterpret_cast<const scalar_t<L>*>(&value)[i];
-    }
-  }
+  LOCKSTEP_FN L operator[](int row) const { return read_row<L>(p + row * stride); }
+  LOCKSTEP_FN void set(int row, L value) const { write_row<L>(p + row * stride, value); }
   LOCKSTEP_FN Rows from(int row) const { return {p + row * stride, stride}; }
-
- private:
-  LOCKSTEP_FN L read(int row) const {
-    if constexpr (std::is_same_v<Stored, scalar_t<L>>) {
-      return load<L>(p + row * stride);
-    } else if constexpr (ScalarLane<L>) {
-      return static_cast<L>(p[row * stride]);
-    } else {
-      alignas(64) scalar_t<L> y[lane_width<L>];
-      for (int i = 0; i < lane_width<L>; ++i) y[i] = static_cast<scalar_t<L>>(p[row * stride + i]);
-      return load<L>(y);
-    }
-  }
 };
+
+/// The same with a stride that the compiler knows: a fifth of the time of a loop over rows.
+template <class L, int kStride, class Stored = scalar_t<L>>
+struct FixedRows {
+  Stored* p;
+  LOCKSTEP_FN L operator[](int row) const { return read_row<L>(p + row * kStride); }
+  LOCKSTEP_FN void set(int row, L value) const { write_row<L>(p + row * kStride, value); }
+  LOCKSTEP_FN FixedRows from(int row) const { return {p + row * kStride}; }
+};
+/// Of a tile of chains.
+template <class L, class Stored = scalar_t<L>>
+using TileRows = FixedRows<L, kTile, Stored>;
+/// Of one group of lanes alone.
+template <class L>
+using GroupRows = FixedRows<L, lane_width<L>>;
 
 /// Adds a lane value to a row of doubles in memory.
 template <class A>
@@ -58,18 +74,18 @@ LOCKSTEP_FN void add_to(double* row, A value) {
   }
 }
 
-/// Rows in registers: a fixed number of them, indexed by compile-time constants once loops are unrolled.
+/// Rows in registers, indexed by compile-time constants once loops are unrolled.
+template <class L>
+struct LocalRows {
+  L* v;
+  LOCKSTEP_FN L operator[](int row) const { return v[row]; }
+  LOCKSTEP_FN void set(int row, L value) const { v[row] = value; }
+  LOCKSTEP_FN LocalRows from(int row) const { return {v + row}; }
+};
 template <class L, int E>
 struct Locals {
   L v[E];
-
-  struct View {
-    L* v;
-    LOCKSTEP_FN L operator[](int row) const { return v[row]; }
-    LOCKSTEP_FN void set(int row, L value) const { v[row] = value; }
-    LOCKSTEP_FN View from(int row) const { return {v + row}; }
-  };
-  LOCKSTEP_FN View view() { return {v}; }
+  LOCKSTEP_FN LocalRows<L> view() { return {v}; }
 };
 
 // Handles on rows are handed on by value: addresses, strides and sizes then stay in registers, where no store of

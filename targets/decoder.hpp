@@ -10,7 +10,7 @@
 #ifdef LOCKSTEP_DEVICE_CODE
 #include "targets/decoder_cuda.cuh"
 #else
-#include "targets/decoder_batch.hpp"
+#include "targets/decoder_block.hpp"
 #endif
 
 namespace lockstep {
@@ -21,8 +21,7 @@ namespace lockstep {
 ///
 /// or, with normal noise, log N(z; 0, I) + log N(x; y, noise^2 I); normalised in x, so that the integral over
 /// z is the model's p(x). One unit of a batch is one image. Gradients come from matrix products over many
-/// chains (Batch); `log_density` is the same chain by chain, for image 0: the reference, and what runs where
-/// a model takes more than its gradient.
+/// chains (Block); `log_density` is the same chain by chain, for image 0: the reference.
 struct Decoder : DensityDefaults {
   static constexpr bool kBatch = true;
   static constexpr int kMostLayers = 16;
@@ -42,10 +41,10 @@ struct Decoder : DensityDefaults {
 
 #ifdef LOCKSTEP_DEVICE_CODE
   template <class R, class E>
-  using Batch = DecoderCuda<Decoder, R, E>;
+  using Block = DecoderCuda<Decoder, R, E>;
 #else
   template <class L, class E>
-  using Batch = DecoderBatch<Decoder, L, E>;
+  using Block = DecoderBlock<Decoder, L, E>;
 #endif
 
   /// Of the prior and of normal noise.

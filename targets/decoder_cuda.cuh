@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Log densities and gradients of a decoder for all chains of a batch on a GPU, by cuBLAS;
-// targets/decoder_batch.hpp has the same on the CPU.
+// targets/decoder_block.hpp has the same on the CPU.
 #include <vector>
 
-#include "kernels/batch_cuda.cuh"
+#include "kernels/block_cuda.cuh"
 #include "targets/cublas.cuh"
 #include "targets/dense_layer.hpp"
 
@@ -114,56 +114,84 @@ __global__ void __launch_bounds__(kDecoderThreads)
     sums[std::size_t(group) * kDecoderChains + c] = kNormal ? squares : E(sum - log(product));
 }
 
-/// The prior's share of the gradient and, where `values` is given, the log density: a thread for every chain.
+/// The prior's share of the gradient, and the log density where it is wanted, in either precision: a thread for every
+/// chain. What is null is not wanted.
 template <class R, class E>
 __global__ void __launch_bounds__(kDecoderThreads)
-    decoder_prior_kernel(int dim, const R* z, R* gradient, E log_norm, int groups, const E* sums, E* values) {
+    decoder_prior_kernel(int dim, const R* z, R* gradient, E log_norm, int groups, const E* sums, R* values,
+                         E* log_densities) {
   const int c = blockIdx.x * kDecoderThreads + threadIdx.x;
   E square = 0, value = log_norm;
   for (int i = 0; i < dim; ++i) {
     const R x = z[std::size_t(i) * kDecoderChains + c];
-    gradient[std::size_t(i) * kDecoderChains + c] -= x;
+    if (gradient != nullptr) gradient[std::size_t(i) * kDecoderChains + c] -= x;
     square += E(x) * E(x);
   }
-  if (values == nullptr) return;
+  if (values == nullptr && log_densities == nullptr) return;
   for (int k = 0; k < groups; ++k) value += sums[std::size_t(k) * kDecoderChains + c];
-  values[c] = value - square / 2;
+  value -= square / 2;
+  if (values != nullptr) values[c] = R(value);
+  if (log_densities != nullptr) log_densities[c] = value;
 }
 
 /// Matrices are [unit][chain of a block]. One block after the other, all products of the same shapes: the
-/// bits of a chain do not depend on how many there are or where it stands. (What BatchCuda asks of it is said
-/// there.)
+/// bits of a chain do not depend on how many there are or where it stands.
 template <class Network, class R, class E>
-class DecoderCuda {
+class DecoderCuda : public CudaDensity<R, E> {
  public:
-  /// Large enough to fill a device with the wide layers; a batch of few chains pays for as many.
-  static constexpr int kChains = kDecoderChains;
-
-  DecoderCuda(const Network& network, const std::uint32_t* unit, int chains, cudaStream_t stream)
+  explicit DecoderCuda(const Network& network)
       : network_(network),
-        stream_(stream),
-        cublas_(stream),
-        unit_(unit),
-        chains_(chains),
-        blocks_((chains + kChains - 1) / kChains),
         groups_((network.pixels + kDecoderTogether - 1) / kDecoderTogether),
-        position_(std::size_t(blocks_) * network.dim * kChains),
-        gradient_(std::size_t(blocks_) * network.dim * kChains),
-        value_(std::size_t(blocks_) * kChains),
-        sums_(std::size_t(groups_) * kChains) {
+        sums_(std::size_t(groups_) * kDecoderChains) {
     for (int l = 0; l < network.num_layers; ++l) {
-      h_.emplace_back(std::size_t(network.layers[l].out) * kChains);
-      if (l + 1 < network.num_layers) back_.emplace_back(std::size_t(network.layers[l].out) * kChains);
+      h_.emplace_back(std::size_t(network.layers[l].out) * kDecoderChains);
+      if (l + 1 < network.num_layers) back_.emplace_back(std::size_t(network.layers[l].out) * kDecoderChains);
     }
   }
 
-  R* position() const { return position_.data(); }
-  R* gradient() const { return gradient_.data(); }
-  const E* value() const { return value_.data(); }
-
-  void evaluate(bool values) {
-    for (int block = 0; block < blocks_; ++block) evaluate(block, values);
+  /// Large enough to fill a device with the wide layers; a batch of few chains pays for as many.
+  int chains() const override { return kDecoderChains; }
+  int dim() const override { return network_.dim; }
+  int quantities() const override { return 0; }
+  void bind(const std::uint32_t* unit, int chains, cudaStream_t stream) override {
+    unit_ = unit;
+    chains_ = chains;
+    stream_ = stream;
+    cublas_ = std::make_unique<Cublas>(stream);
   }
+
+  void evaluate(const DevicePoint<R, E>& at) override {
+    const int last = network_.num_layers - 1;
+    for (int block = 0; block * kDecoderChains < chains_; ++block) {
+      const R* z = at.x + block * at.state_stride;
+      R* g = at.gradient == nullptr ? nullptr : at.gradient + block * at.state_stride;
+      for (int l = 0; l <= last; ++l) {
+        const auto& layer = network_.layers[l];
+        cublas_->multiply(true, kDecoderChains, layer.out, layer.in, l == 0 ? z : above(l - 1), weight(l),
+                          above(l));
+        if (l < last)
+          enqueue(stream_, layer.out, kDecoderThreads, decoder_activation_kernel<R>, above(l), bias(l),
+                  layer.activation);
+      }
+      likelihood(block * kDecoderChains, at.value != nullptr || at.log_density != nullptr);
+      for (int l = last; l >= 0 && g != nullptr; --l) {
+        const auto& layer = network_.layers[l];
+        R* below = l == 0 ? g : back(l - 1);
+        cublas_->multiply(false, kDecoderChains, layer.in, layer.out, back(l), weight(l), below);
+        if (l > 0)
+          enqueue(stream_, layer.in, kDecoderThreads, decoder_slope_kernel<R>, below, above(l - 1),
+                  network_.layers[l - 1].activation);
+      }
+      const std::ptrdiff_t first = block * at.value_stride;
+      enqueue(stream_, kDecoderChains / kDecoderThreads, kDecoderThreads, decoder_prior_kernel<R, E>,
+              network_.dim, z, g, E(network_.log_norm()), groups_, sums_.data(),
+              at.value == nullptr ? nullptr : at.value + first,
+              at.log_density == nullptr ? nullptr : at.log_density + first);
+    }
+  }
+  /// There is one mode, 0, as the memory has it from the start.
+  void modes(const E*, std::ptrdiff_t, E*, std::ptrdiff_t) override {}
+  void quantities(const E*, std::ptrdiff_t, E*, std::ptrdiff_t) override {}
 
  private:
   /// `above(l)` are the activations of layer l, `back(l)` the log density's gradient in them; the last layer
@@ -171,37 +199,13 @@ class DecoderCuda {
   R* above(int l) const { return h_[l].data(); }
   R* back(int l) const { return l + 1 < network_.num_layers ? back_[l].data() : h_[l].data(); }
 
-  void evaluate(int block, bool values) {
-    const int last = network_.num_layers - 1;
-    const std::size_t first = std::size_t(block) * kChains;
-    R *z = position_.data() + first * network_.dim, *g = gradient_.data() + first * network_.dim;
-    for (int l = 0; l <= last; ++l) {
-      const auto& layer = network_.layers[l];
-      cublas_.multiply(true, kChains, layer.out, layer.in, l == 0 ? z : above(l - 1), weight(l), above(l));
-      if (l < last)
-        enqueue(stream_, layer.out, kDecoderThreads, decoder_activation_kernel<R>, above(l), bias(l),
-                layer.activation);
-    }
-    likelihood(int(first), values);
-    for (int l = last; l >= 0; --l) {
-      const auto& layer = network_.layers[l];
-      R* below = l == 0 ? g : back(l - 1);
-      cublas_.multiply(false, kChains, layer.in, layer.out, back(l), weight(l), below);
-      if (l > 0)
-        enqueue(stream_, layer.in, kDecoderThreads, decoder_slope_kernel<R>, below, above(l - 1),
-                network_.layers[l - 1].activation);
-    }
-    enqueue(stream_, kChains / kDecoderThreads, kDecoderThreads, decoder_prior_kernel<R, E>, network_.dim, z,
-            g, E(network_.log_norm()), groups_, sums_.data(), values ? value_.data() + first : nullptr);
-  }
-
   void likelihood(int first, bool values) {
     const int last = network_.num_layers - 1;
     const double noise = network_.noise;
     const DecoderView<R> view{
         unit_,      first,          chains_,         network_.images.template get<R>(),
         bias(last), network_.items, network_.pixels, noise > 0 ? R(1 / (noise * noise)) : R(0)};
-    const dim3 grid(groups_, kChains / kDecoderThreads);
+    const dim3 grid(groups_, kDecoderChains / kDecoderThreads);
     E* sums = values ? sums_.data() : nullptr;
     enqueue(stream_, grid, kDecoderThreads,
             noise > 0 ? decoder_likelihood_kernel<true, R, E> : decoder_likelihood_kernel<false, R, E>, view,
@@ -212,12 +216,11 @@ class DecoderCuda {
   const R* bias(int l) const { return network_.layers[l].bias.template get<R>(); }
 
   const Network network_;
-  cudaStream_t stream_;
-  Cublas cublas_;
-  const std::uint32_t* unit_;
-  int chains_, blocks_, groups_;
-  DeviceArray<R> position_, gradient_;
-  DeviceArray<E> value_, sums_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Cublas> cublas_;
+  const std::uint32_t* unit_ = nullptr;
+  int chains_ = 0, groups_;
+  DeviceArray<E> sums_;
   std::vector<DeviceArray<R>> h_, back_;
 };
 

@@ -8,14 +8,12 @@
 
 #include "kernels/lane_parameters.hpp"
 #include "kernels/launch_spec.hpp"
+#include "kernels/transition.hpp"
 
 namespace lockstep {
 
 enum class ModelKind { plain, path, pseudo_extended };
-enum class TransitionKind { hmc, random_walk };
 enum class Precision { single, mixed, full };  // state / energies: float/float, float/double, double/double
-/// Staged: stage by stage over all chains, for densities that evaluate many at once by matrix products.
-enum class Driver { fused, staged };
 
 struct ModelSpec {
   ModelKind kind = ModelKind::plain;
@@ -29,10 +27,10 @@ struct ModelSpec {
 
 struct EngineSpec {
   ModelSpec model;
-  TransitionKind transition = TransitionKind::hmc;
+  const TransitionInfo* transition = nullptr;  // of the registry; null: its first, HMC
   Precision precision = Precision::mixed;
-  Driver driver = Driver::fused;
-  int pack_width = 0;  // 0: the machine's; tests ask for others. 1: the scalar reference
+  bool blocks = false;  // the block driver also where a fused one is compiled: the same bits, slower
+  int pack_width = 0;   // 0: the machine's; tests ask for others. 1: the scalar reference
   int threads = 1;
   bool cuda = false;
   int block_threads = 0;  // on a GPU: 32, 64, 128 or 256; 0: as many as fit best
@@ -43,6 +41,14 @@ struct EngineSpec {
   int trace = 0;  // iterations per launch whose (beta, Delta) are kept; 0: none (models on a path only)
   std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
 };
+
+/// Every transition of kernels/transitions.list, in its order.
+const std::vector<const TransitionInfo*>& transition_registry();
+/// The one of a name, or null.
+const TransitionInfo* find_transition(const std::string& name);
+inline const TransitionInfo& transition_of(const EngineSpec& spec) {
+  return spec.transition != nullptr ? *spec.transition : *transition_registry().front();
+}
 
 class Engine {
  public:

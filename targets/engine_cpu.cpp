@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "targets/engine_cpu.hpp"
+#include "targets/engine_cpu_memory.hpp"
 
 namespace lockstep {
 template class EngineMemory<CpuBackend, float, float>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "targets/engine_cuda.hpp"
+#include "targets/engine_cuda_memory.hpp"
 
 namespace lockstep {
 template class EngineMemory<CudaBackend, float, float>;

@@ -20,6 +20,12 @@ struct EngineShape {
   bool work_rows;  // working rows in memory, for the whole batch
 };
 
+template <class Model>
+EngineShape engine_shape(const Model& model, bool work_rows) {
+  return {model.dim(), model.samples(), model.rows(), model.cache_rows(), model.density.quantities(), model.layout,
+          Model::kTempered, work_rows};
+}
+
 /// A Backend gives memory (`vector<T>`), some rows of it to read or to write on the host (`read_rows`,
 /// `write_rows`), and `swap`.
 template <class Backend, class R, class E>

@@ -15,7 +15,7 @@ namespace lockstep {
 template <class Density, int D, bool Tempered>
 struct Path {
   static constexpr bool kTempered = Tempered;
-  static constexpr bool kWalks = !Tempered;  // random walks are compiled for the target itself only
+  static constexpr bool kExtended = false;
   // Compile-time sizes; 0: run time (what moves beta would not fit a thread's registers).
   static constexpr int kDim = D, kRows = Tempered ? 0 : D, kCacheRows = Tempered ? 4 : 2;
   Density density;
@@ -53,14 +53,17 @@ struct Path {
   /// The target's gradient, and in the row of u that of the joint density.
   template <class L, class X, class P, class G>
   LOCKSTEP_FN void gradient(X x, P par, G g) const {
-    finish_gradient(density.template log_density<D, L>(x, g), x, par, g);
+    L l[1] = {density.template log_density<D, L>(x, g)};
+    finish_gradient<L>(l, x, par, g);
   }
-  /// The same where the target's log density l and its gradient are known.
-  template <class L, class X, class P, class G>
-  LOCKSTEP_FN void finish_gradient(L l, X x, P par, G g) const {
+  /// Whether a gradient takes the target's log density as well.
+  LOCKSTEP_FN bool gradient_takes_value() const { return joint(); }
+  /// The same where the target's log density l[0] and its gradient are known.
+  template <class L, class V, class X, class P, class G>
+  LOCKSTEP_FN void finish_gradient(const V& l, X x, P par, G g) const {
     if (!joint()) return;
     const L delta =
-        base_log_density<D, L>(layout, x, par, [](int, L) {}) - (l - par[ParameterLayout::log_zeta]);
+        base_log_density<D, L>(layout, x, par, [](int, L) {}) - (l[0] - par[ParameterLayout::log_zeta]);
     const auto t = temperature<L>(x[dim()]);
     g.set(dim(), nfma(t.slope, delta, t.prior_slope));
   }
@@ -74,10 +77,13 @@ struct Path {
 
   template <class L, class X, class P, class C>
   LOCKSTEP_FN void log_density(X x, P par, C cache) const {
-    finish_log_density(density.template log_density<D, L>(x, NoGradient{}), x, par, cache);
+    const L l[1] = {density.template log_density<D, L>(x, NoGradient{})};
+    finish_log_density<L>(l, x, par, cache);
   }
-  template <class L, class X, class P, class C>
-  LOCKSTEP_FN void finish_log_density(L l, X x, P par, C cache) const {
+  /// The same where the target's log density value[0] is known.
+  template <class L, class V, class X, class P, class C>
+  LOCKSTEP_FN void finish_log_density(const V& value, X x, P par, C cache) const {
+    const L l = value[0];
     if constexpr (Tempered) {
       const L b = base_log_density<D, L>(layout, x, par, [](int, L) {});
       const L delta = b - (l - par[ParameterLayout::log_zeta]);

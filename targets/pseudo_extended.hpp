@@ -20,7 +20,7 @@ template <class Density, int D, int N>
 struct PseudoExtended {
   // Compile-time sizes where D and N are (the inverse temperatures are then learned); 0: run time.
   static constexpr bool kTempered = false;  // the temperatures are coordinates
-  static constexpr bool kWalks = false;
+  static constexpr bool kExtended = true;
   static constexpr int kDim = D, kRows = D * N + N, kCacheRows = N > 0 ? 1 + 2 * N : 0;
   static constexpr int kMaxSamples = N > 0 ? N : 64;
   Density density;
@@ -62,6 +62,16 @@ struct PseudoExtended {
 
   template <class L, class X, class P, class G>
   LOCKSTEP_FN void gradient(X x, P par, G g) const {
+    L l[kMaxSamples];
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < samples(); ++i)
+      l[i] = density.template log_density<D, L>(x.from(i * dim()), g.from(i * dim()));
+    finish_gradient<L>(l, x, par, g);
+  }
+  LOCKSTEP_FN bool gradient_takes_value() const { return true; }
+  /// The same where the target's log density l[i] and its gradient at each sample are known.
+  template <class L, class V, class X, class P, class G>
+  LOCKSTEP_FN void finish_gradient(const V& l, X x, P par, G g) const {
     using R = scalar_t<L>;
     const int n = samples(), d = dim();
     L a[kMaxSamples], delta[kMaxSamples];  // delta = l - b
@@ -70,9 +80,7 @@ struct PseudoExtended {
     const L log_zeta = par[ParameterLayout::log_zeta];
     LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
-      const auto xi = x.from(i * d);
-      const L l = density.template log_density<D, L>(xi, g.from(i * d)) - log_zeta;
-      delta[i] = l - base_log_density<D, L>(layout, xi, par, [](int, L) {});
+      delta[i] = (l[i] - log_zeta) - base_log_density<D, L>(layout, x.from(i * d), par, [](int, L) {});
       t[i] = temperature<L>(x, i);
       a[i] = fma(L(1) - t[i].beta, delta[i], -log_g(x, i, t[i]));
       top = max(top, a[i]);
@@ -108,13 +116,22 @@ struct PseudoExtended {
 
   template <class L, class X, class P, class C>
   LOCKSTEP_FN void log_density(X x, P par, C cache) const {
+    L l[kMaxSamples];
+    LOCKSTEP_UNROLL
+    for (int i = 0; i < samples(); ++i)
+      l[i] = density.template log_density<D, L>(x.from(i * dim()), NoGradient{});
+    finish_log_density<L>(l, x, par, cache);
+  }
+  /// The same where the target's log density value[i] at each sample is known.
+  template <class L, class V, class X, class P, class C>
+  LOCKSTEP_FN void finish_log_density(const V& value, X x, P par, C cache) const {
     using R = scalar_t<L>;
     const int n = samples(), d = dim();
     L top = L(-std::numeric_limits<R>::max()), total = L(0);
     LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
       const auto xi = x.from(i * d);
-      const L l = density.template log_density<D, L>(xi, NoGradient{}) - par[ParameterLayout::log_zeta];
+      const L l = value[i] - par[ParameterLayout::log_zeta];
       const L b = base_log_density<D, L>(layout, xi, par, [](int, L) {});
       const auto t = temperature<L>(x, i);
       const L g = log_g(x, i, t);

@@ -124,7 +124,7 @@ enum class Tails { gaussian, heavy };
 /// What a density without modes or expectations of its own inherits.
 struct DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int>;  // dimensions compiled apart, for speed
-  static constexpr bool kBatch = false;  // gradients of many chains at once (kernels/batch_cpu.hpp)
+  static constexpr bool kBatch = false;  // gradients of many chains at once (kernels/block_density.hpp)
   /// Number of the target's own expectations, and each one's integrand at x through put(index, value).
   LOCKSTEP_FN int quantities() const { return 0; }
   template <int D, class L, class X, class Put>

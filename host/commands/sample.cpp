@@ -29,7 +29,7 @@ double mean_of(const std::vector<double>& v) {
 
 /// What a reader should know before the numbers: why they may be wrong though no gate says so.
 std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r, const RunOptions& run,
-                                     const Truth& truth) {
+                                     const SamplerConfig& config, const Truth& truth) {
   std::vector<std::string> all;
   const auto add = [&]<class... A>(fmt::format_string<A...> text, A&&... a) {
     all.push_back(fmt::format(text, std::forward<A>(a)...));
@@ -40,7 +40,7 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   if (divergences > 0)
     add("{} divergent transitions: a tail may not be entered; {}", divergences,
         fixed ? "lower sampler.step_size" : "raise sampler.target_acceptance");
-  if (!(e.acceptance <= 0.99) && run.sampler != "rwm")
+  if (!(e.acceptance <= 0.99) && config.transition->gradients)
     add("acceptance {:.3f}: longer steps would cost less ({})", e.acceptance,
         fixed ? "raise sampler.step_size" : "lower sampler.target_acceptance");
   if (std::isinf(e.rhat_max))
@@ -125,7 +125,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   SampleResult s;
   describe(s, run, target, context, "sample");
   judge(s, failed_gates(e, r, 0, config));
-  s.warnings = warnings_of(e, r, run, target.truth());
+  s.warnings = warnings_of(e, r, run, config, target.truth());
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};
   s.chains = run.chains;

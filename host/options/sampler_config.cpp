@@ -14,34 +14,48 @@ constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the w
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
-Keys hmc_keys() {
-  return {
+/// Whether sampler settings of this name say how long trajectories are.
+bool is_trajectory(const std::string& key) {
+  return key == "num_leapfrog" || key == "trajectory_time" || key == "jitter";
+}
+
+/// What every sampler with this transition takes.
+Keys transition_keys(const TransitionInfo& transition, const std::string& target_acceptance) {
+  Keys keys = {
       {"step_size", "step in units of the metric (default: dual averaging)"},
       {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
       {"trajectory_time",
        "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
       {"jitter", "randomise the trajectory length (default true)"},
-      {"target_acceptance", "acceptance_mean that dual averaging aims at (default 0.9; pe 0.75, rwm 0.3)"},
-      {"acceptance_mean",
-       "over chains: harmonic (default; careful) or arithmetic (default of rwm and --paper-settings)"},
+      {"target_acceptance",
+       "acceptance_mean that dual averaging aims at (default " + target_acceptance + ")"},
+      {"acceptance_mean", transition.harmonic_mean
+                              ? "over chains: harmonic (default; careful) or arithmetic (--paper-settings)"
+                              : "over chains: harmonic or arithmetic (default)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
       {"adapt", "auto or none (none needs step_size)"},
       {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
-}
-
-/// A random walk has no trajectory.
-Keys walk_keys() {
-  Keys keys = hmc_keys();
-  std::erase_if(keys, [](const auto& setting) {
-    return setting.first == "num_leapfrog" || setting.first == "trajectory_time" || setting.first == "jitter";
-  });
+  if (!transition.trajectory)
+    std::erase_if(keys, [](const auto& setting) { return is_trajectory(setting.first); });
   return keys;
 }
 
+constexpr double kExtendedAcceptance = 0.75;  // of HMC on the extended space
+
+std::vector<std::string> transition_names() {
+  std::vector<std::string> names;
+  for (const TransitionInfo* t : transition_registry()) names.push_back(t->name);
+  return names;
+}
+
 Keys pe_keys() {
-  Keys keys = hmc_keys();
+  const TransitionInfo& hmc = *transition_registry().front();
+  Keys keys = transition_keys(
+      hmc, fmt::format("{} with {}; else the transition's own", kExtendedAcceptance, hmc.name));
   const Keys more = {
+      {"transition", "that moves the extended state: " +
+                         fmt::format("{} (default {})", fmt::join(transition_names(), ", "), hmc.name)},
       {"pseudo_samples", "N, 1 to 64 (default 5)"},
       {"instrument", "bridge (path to a learned Gaussian), tempered (the paper's) or fixed (default bridge)"},
       {"beta", "one fixed inverse temperature (default: learned)"},
@@ -151,10 +165,13 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
 
 /// What is asked for and cannot be, or would change nothing.
 void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& run) {
-  if (c.name == "rwm" && run.gradients > 0)
-    throw UserError(
-        "sampler rwm computes no gradients (a budget of them would never be spent). Give --iterations "
-        "instead of --gradients");
+  if (!c.transition->gradients && run.gradients > 0)
+    throw UserError(fmt::format(
+        "sampler {} computes no gradients (a budget of them would never be spent). Give --iterations "
+        "instead of --gradients",
+        c.transition->name));
+  if (!c.transition->trajectory)
+    s.no_effect({"num_leapfrog", "trajectory_time", "jitter"}, c.transition->name + " has no trajectories");
   if (run.iterations > kMostIterations)
     throw UserError(
         fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
@@ -168,9 +185,10 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
     s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
   if (c.base_covariance == "full" && std::isfinite(c.model.box))
     s.refuse("base_covariance", "diagonal or auto with sampler.box");
-  if (run.paper_settings && (c.name == "rwm" || (c.name == "hmc" && c.step_size > 0)))
+  const bool hmc = c.transition == transition_registry().front(), plain = c.model.kind == ModelKind::plain;
+  if (run.paper_settings && plain && (!hmc || c.step_size > 0))
     throw UserError(fmt::format("--paper-settings has no effect on sampler {} (the papers' {}). Leave it out",
-                                c.name, c.name == "rwm" ? "are of others" : "only say how its steps adapt"));
+                                c.name, hmc ? "only say how its steps adapt" : "are of others"));
   if (run.init_scale != RunOptions().init_scale && run.init != "scout" && c.instrument != Instrument::bridge)
     throw UserError(fmt::format(
         "--init-scale has no effect on sampler {} with --init {} (no scout searches). Leave one of them out",
@@ -182,16 +200,18 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
 }  // namespace
 
 const std::vector<SamplerInfo>& sampler_registry() {
-  static const std::vector<SamplerInfo> samplers = {
-      {"hmc", "Hamiltonian Monte Carlo, leapfrog, jittered trajectories",
-       "accept (x', p') with min(1, exp(H(x, p) - H(x', p'))), H = -log density + |p|^2 / 2", hmc_keys(),
-       "Neal (2011); dual averaging: Hoffman & Gelman (2014); trajectory length: Hoffman, Radul & Sountsov "
-       "(2021)"},
-      {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
-       "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
-       pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"},
-      {"rwm", "random-walk Metropolis", "x' = x + step_size * metric * normal", walk_keys(),
-       "Metropolis et al. (1953)"}};
+  static const std::vector<SamplerInfo> samplers = [] {
+    std::vector<SamplerInfo> all;
+    for (const TransitionInfo* t : transition_registry())
+      all.push_back({t->name, t->summary, t->formula,
+                     transition_keys(*t, fmt::format("{}", t->target_acceptance)), t->source});
+    all.insert(
+        all.begin() + 1,
+        {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
+         "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
+         pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"});
+    return all;
+  }();
   return samplers;
 }
 
@@ -206,23 +226,24 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
   SettingsReader s(run.sampler_settings, "sampler " + c.name);
   const bool pe = c.name == "pe", paper = run.paper_settings;
   if (pe) read_pseudo_extended(c, s, run, dim, tails);
-  if (c.name == "rwm") c.transition = TransitionKind::random_walk;
+  c.transition = find_transition(
+      pe ? s.one_of("transition", transition_registry().front()->name, transition_names()) : c.name);
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
   if (c.model.dense_metric && std::isfinite(c.model.box))
     s.refuse("metric", "unit or diagonal with sampler.box");
   c.step_size = s.has("step_size") ? s.positive("step_size", 1) : 0;
-  if (c.transition == TransitionKind::hmc) read_trajectory(c, s);
+  const bool hmc = c.transition == transition_registry().front();
+  if (c.transition->trajectory) read_trajectory(c, s);
   c.target_acceptance = s.in_range("target_acceptance",
-                                   c.name == "rwm" ? 0.3
-                                   : paper         ? 0.8
-                                   : pe            ? 0.75
-                                                   : 0.9,  // at 0.8 the banana's tails are biased, and silent
+                                   hmc && paper ? 0.8
+                                   : hmc && pe  ? kExtendedAcceptance
+                                                : c.transition->target_acceptance,
                                    0.05, 0.999);
   c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
   // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs
   // adapted each chain by its own acceptance.
-  const bool harmonic = !paper && c.transition == TransitionKind::hmc;
+  const bool harmonic = !paper && c.transition->harmonic_mean;
   c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic",
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));

@@ -7,9 +7,9 @@ namespace lockstep {
 
 /// A sampler's settings, checked, with the defaults of `lockstep samplers NAME`.
 struct SamplerConfig {
-  std::string name;  // hmc | pe | rwm
+  std::string name;  // of a transition, or pe
   ModelSpec model;
-  TransitionKind transition = TransitionKind::hmc;
+  const TransitionInfo* transition = transition_registry().front();
   enum class Instrument { none, bridge, tempered, fixed } instrument = Instrument::none;
   std::string metric = "diagonal";  // unit | diagonal | dense
   bool adapt = true;

@@ -143,7 +143,7 @@ class WarmUp {
     // The metric is learned from warm-up where no scout has seen the whole target.
     learn_metric_ =
         config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
-    learn_time_ = config.adapt && config.transition == TransitionKind::hmc && config.trajectory_time == 0 &&
+    learn_time_ = config.adapt && config.transition->trajectory && config.trajectory_time == 0 &&
                   config.num_leapfrog == 0;
   }
 

@@ -8,7 +8,7 @@
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/starts.hpp"
-#include "kernels/transitions.hpp"
+#include "kernels/hmc.hpp"
 
 namespace lockstep {
 namespace {
@@ -23,8 +23,11 @@ double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, doub
 
 /// The first number of iterations whose gradients reach the budget.
 std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f,
-                            std::size_t unit, int chains, double budget) {
+                            std::size_t unit, int chains, bool trajectory, double budget) {
   const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
+  if (!trajectory)  // one gradient an iteration
+    return std::max<std::int64_t>(
+        1, std::int64_t(std::ceil(std::min(budget / (double(chains) * samples), 1e18))));
   double spent = 0;
   std::int64_t t = 0;
   while (spent < budget || t == 0) {
@@ -51,13 +54,14 @@ bool reached(const UnitMoments& moments, double se) {
 }
 
 /// At which iteration each unit ends.
-std::vector<std::int64_t> ends(const RunContext& context, const ChainRunOptions& options,
-                               const LaunchSpec& launch, const Frozen& f) {
+std::vector<std::int64_t> ends(const RunContext& context, const SamplerConfig& config,
+                               const ChainRunOptions& options, const LaunchSpec& launch, const Frozen& f) {
   std::vector<std::int64_t> last(options.units.size(), options.iterations);
   for (std::size_t u = 0; u < last.size(); ++u) {
     if (options.gradients > 0) {
       const double spent = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
-      last[u] = iterations_for(context, launch, f, u, options.chains, options.gradients - spent);
+      last[u] = iterations_for(context, launch, f, u, options.chains, config.transition->trajectory,
+                               options.gradients - spent);
     }
     last[u] = std::min(last[u], options.longest);
   }
@@ -79,7 +83,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   launch.num_leapfrog = config.num_leapfrog;
   launch.jitter = config.jitter;
   launch.record = true;
-  const auto last = ends(context, options, launch, frozen);
+  const auto last = ends(context, config, options, launch, frozen);
 
   const int dim = context.target->dim(), quantities = int(context.target->quantities().size());
   Recording recording(config, options, {dim, quantities, options.covariance}, last,

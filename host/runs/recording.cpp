@@ -109,7 +109,7 @@ void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, b
     batches_[u].add(moments, int(u) * chains_, total, end - begin);
     for (int r = 0; r < kStatRows; ++r) {
       // Far proposals of a random walk are no failure of an integrator.
-      if (r == stat_divergences && config_.transition == TransitionKind::random_walk) continue;
+      if (r == stat_divergences && !config_.transition->gradients) continue;
       for (int c = 0; c < chains_; ++c) stats_[u][r] += stats[std::size_t(r) * total + u * chains_ + c];
     }
   }

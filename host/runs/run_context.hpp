@@ -33,7 +33,7 @@ struct RunSize {
   double overview = 0;                         // iterations at which x of all chains is kept
   bool covariance = false;
   bool saved = false;  // to a checkpoint, in between
-  TransitionKind transition = TransitionKind::hmc;
+  const TransitionInfo* transition = nullptr;
   int trace = 0;  // iterations of a launch whose inverse temperatures are kept
 };
 

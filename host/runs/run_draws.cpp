@@ -68,7 +68,7 @@ void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const
                                           {"lp", draws.log_density},
                                           {"n_steps", steps},
                                           {"step_size", std::move(step_size)}};
-    if (config.transition == TransitionKind::random_walk) return all;  // which has no integrator
+    if (!config.transition->gradients) return all;  // which has no integrator
     all["diverging"] = std::vector<std::uint8_t>(draws.diverging.begin(), draws.diverging.end());
     all["energy"] = draws.energy;
     return all;

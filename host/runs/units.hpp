@@ -113,7 +113,6 @@ inline EngineSpec engine_spec(const RunContext& context, const ModelSpec& model,
   spec.precision = context.precision;
   spec.threads = context.threads;
   spec.cuda = context.cuda;
-  if (context.target->batched() && model.kind != ModelKind::pseudo_extended) spec.driver = Driver::staged;
   number_chains(spec, units, chains_per_unit);
   return spec;
 }

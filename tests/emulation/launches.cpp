@@ -56,11 +56,9 @@ TEST_P(Launches, BlocksMayBeLargerThanTheBatch) {
   c.precision = Precision::mixed;
   c.iterations = 2;
   const BatchResult expected = run_batch(scalar_, c);
-  for (Driver driver : {Driver::fused, Driver::staged}) {
-    if (driver == Driver::staged && c.transition == TransitionKind::random_walk) continue;
+  for (bool blocks : {false, true})
     for (int threads : {32, 64, 128, 256})
-      expect_equal(run_batch(device_, c, {.driver = driver, .block_threads = threads}), expected);
-  }
+      expect_equal(run_batch(device_, c, {.blocks = blocks, .block_threads = threads}), expected);
 }
 
 // A state taken on one device goes on on the other.
@@ -121,13 +119,13 @@ struct SmallEngine {
   std::unique_ptr<Engine> engine;
   BatchCase batch;
   explicit SmallEngine(std::unique_ptr<TargetInstance> of, ModelKind kind = ModelKind::plain,
-                       Driver driver = Driver::fused, int block_threads = 256)
+                       bool blocks = false, int block_threads = 256)
       : target(std::move(of)) {
     batch.model.kind = kind;
     EngineSpec spec;
     spec.cuda = true;
     spec.model.kind = kind;
-    spec.driver = driver;
+    spec.blocks = blocks;
     spec.block_threads = block_threads;
     for (std::uint32_t i = 0; i < 40; ++i) spec.chain.push_back(i % 4), spec.unit.push_back(i / 4);
     engine = target->engine(spec);
@@ -174,29 +172,27 @@ TEST(LaunchFences, RegistersAreDoneWhenTheyReturn) {
 TEST(LaunchFences, TilesAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); });
 }
-TEST(LaunchFences, StagesAreDoneWhenTheyReturn) {
-  expect_done_when_it_returns(
-      [] { return SmallEngine(make_target("gaussian"), ModelKind::plain, Driver::staged); });
+TEST(LaunchFences, BlocksAreDoneWhenTheyReturn) {
+  expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::plain, true); });
 }
 TEST(LaunchFences, SwapsAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); },
                               Tempering::swap);
 }
 TEST(LaunchFences, ProductsAreDoneWhenTheyReturn) {
-  expect_done_when_it_returns(
-      [] { return SmallEngine(make_small_decoder(), ModelKind::path, Driver::staged); });
+  expect_done_when_it_returns([] { return SmallEngine(make_small_decoder(), ModelKind::path); });
 }
 
 // What the host sends goes by its own stream, the products by another.
 TEST(LaunchFences, ProductsWaitForWhatTheHostSends) {
-  SmallEngine small(make_small_decoder(), ModelKind::path, Driver::staged);
+  SmallEngine small(make_small_decoder(), ModelKind::path);
   small.engine->initialize();
   for (double beta : {0.2, 0.7}) {
     small.engine->set_parameters(ParameterLayout::beta, std::vector<double>(40, beta));
     small.engine->advance(small.launch());
     small.engine->take_stats();
   }
-  SmallEngine again(make_small_decoder(), ModelKind::path, Driver::staged);
+  SmallEngine again(make_small_decoder(), ModelKind::path);
   again.engine->initialize();
   again.engine->set_state(small.engine->state());
   EXPECT_EQ(again.engine->state(), small.engine->state());
@@ -204,7 +200,7 @@ TEST(LaunchFences, ProductsWaitForWhatTheHostSends) {
 
 TEST(LaunchErrors, BlocksOfAnOddSizeAreRefused) {
   for (int threads : {-32, 16, 96, 288, 512}) {
-    SmallEngine small(make_target("gaussian"), ModelKind::path, Driver::fused, threads);
+    SmallEngine small(make_target("gaussian"), ModelKind::path, false, threads);
     EXPECT_THROW(small.engine->initialize(), std::invalid_argument) << threads;
   }
 }
@@ -214,8 +210,7 @@ TEST(LaunchErrors, OutliveTheEngine) {
   for (const bool products : {false, true}) {
     std::string message;
     try {
-      SmallEngine small(products ? make_small_decoder() : make_target("gaussian"), ModelKind::path,
-                        products ? Driver::staged : Driver::fused);
+      SmallEngine small(products ? make_small_decoder() : make_target("gaussian"), ModelKind::path);
       small.engine->initialize();
       emulated::Device::the().broken = true;
       small.engine->advance(small.launch());

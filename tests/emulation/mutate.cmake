@@ -12,6 +12,7 @@ string(REPLACE "if (chain < b.tiles * kTile)" "if (::emulated::fault(\"guard\") 
   changed "${changed}")
 string(REPLACE "if (chain >= b.tiles * kTile)" "if (!::emulated::fault(\"guard\") && chain >= b.tiles * kTile)"
   changed "${changed}")
+string(REPLACE "if (chain >= chains)" "if (!::emulated::fault(\"guard\") && chain >= chains)" changed "${changed}")
 string(REPLACE "rows(3 * shape_.rows)" "rows((::emulated::fault(\"rows\") ? 2 : 3) * shape_.rows)"
   changed "${changed}")
 if(changed STREQUAL text)

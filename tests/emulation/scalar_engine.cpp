@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/emulation/scalar_engine.hpp"
 
+#include "targets/all_transitions.hpp"
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/engine_cases.hpp"
@@ -8,18 +9,20 @@
 namespace lockstep::testing {
 namespace {
 
-struct ScalarBackend : CpuBackend {
-  explicit ScalarBackend(const EngineSpec& spec) : CpuBackend(spec), transition(spec.transition) {}
-  TransitionKind transition;
+/// Every model and transition, fused, one chain at a time.
+struct ScalarBackend : FusedCpu {
+  explicit ScalarBackend(const EngineSpec& spec) : FusedCpu(spec), name(transition_of(spec).name) {}
+  std::string name;
+  static constexpr bool fuses(ModelKind) { return true; }
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     initialize_cpu<R, E>(model, b, false, 1);
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
-    if constexpr (Model::kDim == 0 && requires { requires Model::kWalks; })
-      if (transition == TransitionKind::random_walk) return advance_cpu<RandomWalk, R, E>(model, b, spec, 1);
-    advance_cpu<Hmc, R, E>(model, b, spec, 1);
+    for_each_transition([&]<class Transition>() {
+      if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, b, spec, 1);
+    });
   }
 };
 

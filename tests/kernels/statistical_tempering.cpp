@@ -86,7 +86,7 @@ std::pair<Values, Values> run(const Moving& m, double log_zeta_shift, double bet
   }
   const ParameterLayout layout{2};
   const Path<Gaussian, 0, true> model{starts.pair().density(), layout, m.control};
-  EngineOf<CpuBackend, Path<Gaussian, 0, true>, float, double> engine(model, spec);
+  EngineOf<FusedCpu, Path<Gaussian, 0, true>, float, double> engine(model, spec);
   auto ladder = kLadder;
   for (std::size_t k = 1; k + 1 < ladder.size(); ++k) ladder[k] += beta_shift;
   ladder = engine.set_ladder(ladder, kWeight, {0.7, 0.8, 0.7, 0.6, 0.5});
@@ -196,8 +196,8 @@ TEST(Swaps, NoBitDependsOnThreadsAndUnitsStayApart) {
         spec.chain.push_back(std::uint32_t(k));
       }
     const ParameterLayout layout{2};
-    EngineOf<CpuBackend, Path<Gaussian, 0, true>, float, double> engine({starts.pair().density(), layout},
-                                                                        spec);
+    EngineOf<FusedCpu, Path<Gaussian, 0, true>, float, double> engine({starts.pair().density(), layout},
+                                                                      spec);
     const int chains = (last - first) * levels;
     const auto ladder = engine.set_ladder(kLadder, kWeight, std::vector<double>(levels, 0.5));
     std::vector<double> beta(chains), x(2 * chains);

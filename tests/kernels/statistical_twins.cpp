@@ -3,6 +3,7 @@
 // ones in one line, each run on a case that the real one passes (tests/kernels/statistical_invariance.cpp).
 #include <gtest/gtest.h>
 
+#include "kernels/random_walk.hpp"
 #include "tests/support/invariance.hpp"
 
 namespace {
@@ -34,13 +35,15 @@ double worst(const InvarianceCase& c, Build&& build) {
 // --- twins of the transition ------------------------------------------------------------------------
 enum class Fault { none, whole_last_kick, wrong_sign, accept_always, no_turn, left_outside, wide_momentum };
 
-/// Hmc::propose with a fixed number of steps, and one fault.
+/// All of Hmc at its begin, with a fixed number of steps and one fault.
 template <Fault fault>
-struct HmcTwin {
-  template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
-                                            const Draw<L>& draw, const X& x, const M& p, const G& g) {
+struct HmcTwin : WithoutGradients {
+  template <class L, class E, class Model, class W>
+  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                          const W& w) {
     using R = scalar_t<L>;
+    const auto par = w.parameters;
+    const auto x = w.x, p = w.p, g = w.g;
     draw.normals(spec.momentum, model.rows(), [&](int j, L z) { p.set(j, z); });
     // wide_momentum: drawn with a variance of 1.1
     if (fault == Fault::wide_momentum)
@@ -68,7 +71,7 @@ struct HmcTwin {
     E change = before - kinetic_energy<E, L>(model, p);
     if (fault == Fault::wrong_sign) change = -change;
     if (fault == Fault::accept_always) change = E(scalar_t<E>(1e30));
-    return {change, L(R(spec.num_leapfrog)), L(R(1))};
+    return {change};
   }
 };
 
@@ -115,12 +118,12 @@ TEST(Twins, GoingOnOutsideTheBoxIsFound) {
 }
 
 /// A random walk with a preferred direction.
-struct LopsidedWalk {
-  template <class L, class E, class Model, class P, class X, class M, class G>
-  LOCKSTEP_FN static Proposal<L, E> propose(const Model& model, const P& par, const LaunchSpec& spec,
-                                            const Draw<L>& draw, const X& x, const M& p, const G& g) {
-    const auto r = RandomWalk::propose<L, E>(model, par, spec, draw, x, p, g);
-    for (int j = 0; j < model.dim(); ++j) x.set(j, x[j] + L(scalar_t<L>(0.1)));
+struct LopsidedWalk : RandomWalk {
+  template <class L, class E, class Model, class W>
+  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
+                                          const W& w) {
+    const auto r = RandomWalk::begin<L, E>(model, spec, draw, w);
+    for (int j = 0; j < model.dim(); ++j) w.x.set(j, w.x[j] + L(scalar_t<L>(0.1)));
     return r;
   }
 };

@@ -32,8 +32,12 @@ TEST(Aligned, StorageIsWholeLines) {
 }
 
 /// Looks at the arrays that a launch is given.
-struct Watching : CpuBackend {
-  using CpuBackend::CpuBackend;
+struct Watching : FusedCpu {
+  using FusedCpu::FusedCpu;
+  template <class Model>
+  bool needs_work_rows(const Model&) const {
+    return true;
+  }
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     ++looked;
@@ -48,7 +52,7 @@ struct Watching : CpuBackend {
       EXPECT_TRUE(begins_a_line(p));
     }
     EXPECT_EQ(kTile * sizeof(*b.mode) % kLineBytes, 0u);  // the narrowest rows
-    CpuBackend::initialize<R, E>(model, b);
+    FusedCpu::initialize<R, E>(model, b);
   }
   static inline int looked = 0;
 };
@@ -58,7 +62,6 @@ void expect_aligned(int chains) {
   MemoryInput input;
   const auto built = GaussianTarget::build(input);
   EngineSpec spec;
-  spec.driver = Driver::staged;  // so that there are working rows
   spec.covariance = true;
   spec.draws = 3;
   spec.overview = 2;

@@ -6,14 +6,8 @@
 namespace {
 
 std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const EngineSpec& spec) {
-  const ParameterLayout layout{density.dim, spec.model.dense_metric, spec.model.dense_base};
-  if (spec.model.kind == ModelKind::plain) {
-    using Model = Path<TestDensity, 0, false>;
-    return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(Model{density, layout}, spec);
-  }
-  using Model = Path<TestDensity, 0, true>;
-  return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(
-      Model{density, layout, spec.model.control}, spec);
+  return spec.model.kind == ModelKind::plain ? engine_of_any_width<Path<TestDensity, 0, false>>(density, spec)
+                                             : engine_of_any_width<Path<TestDensity, 0, true>>(density, spec);
 }
 
 std::vector<Named> cases() {
@@ -38,7 +32,14 @@ std::vector<Named> cases() {
     add(name, [u = control](BatchCase& c) {
       c.model.kind = ModelKind::path, c.tempering = Tempering::joint, c.model.control = u;
     });
-  add("random walk", [](BatchCase& c) { c.transition = TransitionKind::random_walk; });
+  for (const TransitionInfo* t : transition_registry()) {
+    if (t == transition_registry().front()) continue;
+    add(t->name.c_str(), [&](BatchCase& c) { c.transition = t; });
+    add(t->summary.c_str(), [&](BatchCase& c) {
+      c.transition = t, c.model.kind = ModelKind::path, c.tempering = Tempering::gibbs;
+      c.model.dense_metric = c.model.dense_base = true;
+    });
+  }
   return all;
 }
 

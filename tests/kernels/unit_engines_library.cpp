@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's own engines, by target and precision: threads, drivers (fused with a compile-time dimension,
-// staged with a run-time one) and launches change no bit; precisions agree as they should.
+// The library's own engines, by target and precision: threads, drivers and launches change no bit; precisions agree as
+// they should.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -77,7 +77,7 @@ TEST_P(LibraryEngines, NoBitDependsOnTheDivisionOfTheWork) {
       const BatchCase c = make_case(model, precision);
       const BatchResult whole = run_batch(factory(), c);
       EXPECT_EQ(run_batch(factory(), c, {.threads = 3}), whole) << name;
-      EXPECT_EQ(run_batch(factory(), c, {.driver = Driver::staged}), whole) << name;
+      EXPECT_EQ(run_batch(factory(), c, {.blocks = true}), whole) << name;
       EXPECT_EQ(run_batch(factory(), c, {.threads = 2, .launches = {1}, .engines = {33}}), whole) << name;
     }
 }

@@ -6,12 +6,7 @@
 namespace {
 
 std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const EngineSpec& spec) {
-  using Model = PseudoExtended<TestDensity, 0, 0>;
-  const ModelSpec& m = spec.model;
-  const ParameterLayout layout{density.dim, m.dense_metric, m.dense_base};
-  return std::make_unique<EngineOf<CpuBackend, Model, float, double>>(
-      Model{density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box},
-      spec);
+  return engine_of_any_width<PseudoExtended<TestDensity, 0, 0>>(density, spec);
 }
 
 std::vector<Named> cases() {
@@ -35,6 +30,9 @@ std::vector<Named> cases() {
     c.model.fixed_beta = 0.3;
   });
   add("dense base and metric", [](BatchCase& c) { c.model.dense_metric = c.model.dense_base = true; });
+  for (const TransitionInfo* t : transition_registry())
+    if (t != transition_registry().front())
+      add(t->name.c_str(), [&](BatchCase& c) { c.transition = t, c.model.box = 1.3, c.model.low = 0.1; });
   return all;
 }
 

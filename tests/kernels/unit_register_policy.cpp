@@ -17,8 +17,9 @@ using namespace lockstep::testing;
 
 /// Which model a batch gets: as on the GPU, or always the general one.
 template <bool kRegisters>
-struct OneChainBackend : CpuBackend {
-  using CpuBackend::CpuBackend;
+struct OneChainBackend : FusedCpu {
+  using FusedCpu::FusedCpu;
+  static constexpr bool fuses(ModelKind) { return true; }
   template <int D>
   static constexpr bool specialises() {
     return kRegisters && D == 2;
@@ -46,12 +47,6 @@ struct OneChainBackend : CpuBackend {
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     for_each_chain(model, b, false, [&](const auto& w) { initialize_lanes<R, E>(model, w); });
-  }
-  template <class R, class E>
-  void swap(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,
-            std::uint32_t iteration, int units) const {
-    for (int k = 0; k < units * (b.levels / 2); ++k)  // as the device numbers its threads
-      swap_levels(b, layout, cache_rows, key, iteration, k / (b.levels / 2), k % (b.levels / 2));
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {

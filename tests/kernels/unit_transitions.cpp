@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "kernels/driver.hpp"
 #include "tests/support/scalar_model.hpp"
 
 namespace {
@@ -72,8 +73,8 @@ TEST(Leapfrog, TestsIntegrateAsHmcDoes) {
     const Draw<double> draw{spec.key, 7, 1, 2};
     State s = start(m, 1), t = s;
     auto g = m.gradient(s.x);
-    const auto proposal =
-        Hmc::propose<double, double>(m.model, m.par(), spec, draw, m.rows(s.x), m.rows(s.p), m.rows(g));
+    const struct { Rows<double> parameters, x, p, g; } w{m.par(), m.rows(s.x), m.rows(s.p), m.rows(g)};
+    const auto proposal = stage_propose<Hmc, double, double>(m.model, spec, draw, w);
     draw.normals(Purpose::momentum, m.model.rows(), [&](int j, double z) { t.p[j] = z; });
     const double before = m.hamiltonian(t.x, t.p);
     m.leapfrog(t.x, t.p, m.parameters[ParameterLayout::step_size], 5);

@@ -79,9 +79,13 @@ inline std::vector<Named> all_cases() {
     cases.back().batch.tempering = Tempering::joint;
     cases.back().batch.model.control = control;
   }
-  Named walk = named(narrow + "_random_walk", narrow, ModelKind::plain);
-  walk.batch.transition = TransitionKind::random_walk;
-  cases.push_back(walk);
+  for (const TransitionInfo* t : transition_registry())
+    for (int kind : {0, 1, 2}) {
+      if (t == transition_registry().front()) continue;
+      cases.push_back(
+          named(narrow + "_" + t->name + std::to_string(kind), narrow, ModelKind(kind), kind == 2 ? 3 : 1));
+      cases.back().batch.transition = t;
+    }
   for (Named& c : cases) c.batch.chees = true;
   return cases;
 }

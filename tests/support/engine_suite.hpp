@@ -2,11 +2,12 @@
 #pragma once
 // ENGINE_SUITE (a name the including file defines): no bit of any result depends on the pack width, the
 // threads, the driver, the split of iterations into launches or of chains into engines. The including file
-// says which models: it defines `make_test_engine` and `cases`. Everything is local to that file, whose
-// engines are compiled in other widths than the library's.
+// says which models: it defines `make_test_engine` by `engine_of_any_width`, and `cases`. Everything is local to that
+// file, whose engines are compiled in other widths than the library's.
 #define LOCKSTEP_ALL_WIDTHS
 #include <gtest/gtest.h>
 
+#include "targets/all_transitions.hpp"
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/parity.hpp"
@@ -38,6 +39,30 @@ struct TestDensity : Gaussian {
 };
 
 std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const EngineSpec& spec);
+
+/// The block driver with packs of L, and the transition that a spec names.
+template <class L, class E, class Model>
+std::unique_ptr<Engine> block_engine(const TestDensity& density, const EngineSpec& spec) {
+  std::unique_ptr<Engine> engine;
+  for_each_transition([&]<class Transition>() {
+    static const BlockTransitionOf<Transition, L, E, Model> transition;
+    if (Transition::info().name == transition_of(spec).name)
+      engine =
+          std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(density, spec.model), spec, transition,
+                                                     block_density<TestDensity, L, E>(density));
+  });
+  return engine;
+}
+template <class Model>
+std::unique_ptr<Engine> engine_of_any_width(const TestDensity& density, const EngineSpec& spec) {
+  if (!spec.blocks && spec.transition == nullptr)
+    return std::make_unique<EngineOf<FusedCpu, Model, float, double>>(make_model<Model>(density, spec.model),
+                                                                      spec);
+  if (spec.pack_width == 1) return block_engine<float, double, Model>(density, spec);
+  if (spec.pack_width == 4) return block_engine<Pack<float, 4>, Pack<double, 4>, Model>(density, spec);
+  if (spec.pack_width == 32) return block_engine<Pack<float, 32>, Pack<double, 32>, Model>(density, spec);
+  return block_engine<MachinePack<float>, MachineEnergies<float, double>, Model>(density, spec);
+}
 
 struct Fixture {
   ParameterPool pool;
@@ -94,11 +119,10 @@ TEST(ENGINE_SUITE, NoBitDependsOnTheDivisionOfTheWork) {
     EXPECT_EQ(resumed.gradient, whole.gradient) << name;
     EXPECT_EQ(resumed.cache, whole.cache) << name;
     EXPECT_EQ(resumed.draws, whole.draws) << name;
-    if (batch.transition == TransitionKind::hmc) {
-      same("staged", {.driver = Driver::staged});
-      same("staged, width 4, 3 threads", {.pack_width = 4, .threads = 3, .driver = Driver::staged});
-      same("staged, launches, engines", {.driver = Driver::staged, .launches = {2}, .engines = {32}});
-    }
+    same("blocks", {.blocks = true});
+    same("blocks, width 4, 3 threads", {.pack_width = 4, .threads = 3, .blocks = true});
+    same("blocks, width 32", {.pack_width = 32, .blocks = true});
+    same("blocks, launches, engines", {.blocks = true, .launches = {2}, .engines = {32}});
   }
 }
 
@@ -163,9 +187,10 @@ TEST(ENGINE_SUITE, CacheAndGradientBelongToThePosition) {
   const Fixture f;
   for (const auto& named : cases()) {
     const BatchCase& c = named.batch;
-    if (c.transition == TransitionKind::random_walk) continue;  // keeps no gradient
+    if (c.transition != nullptr && !c.transition->gradients) continue;  // keeps none
     EngineSpec spec;
     spec.model = c.model;
+    spec.transition = c.transition;
     for (int i = 0; i < c.chains; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
     const auto e = f.factory()(spec);
     set_parameters(*e, c, 0);
@@ -195,7 +220,7 @@ TEST(ENGINE_SUITE, GradientCountIsStepsTimesSamples) {
         acceptance += r.draws[(std::size_t(k) * draw_rows + 3 + draw_acceptance) * c.chains + i];
       }
       EXPECT_EQ(r.stats[stat_gradients * c.chains + i], steps * samples) << named.name;
-      EXPECT_EQ(steps > 0, c.transition == TransitionKind::hmc) << named.name;
+      EXPECT_EQ(steps > 0, c.transition == nullptr || c.transition->gradients) << named.name;
       EXPECT_NEAR(r.stats[stat_acceptance * c.chains + i], acceptance, 1e-5) << named.name;
       EXPECT_LE(r.stats[stat_accepted * c.chains + i], c.iterations);
     }
@@ -206,9 +231,7 @@ TEST(ENGINE_SUITE, GradientCountIsStepsTimesSamples) {
 TEST(ENGINE_SUITE, NanDensityNeverMovesAChain) {
   for (const auto& named : cases()) {
     if (named.batch.model.box < 10) continue;
-    for (TransitionKind transition : {TransitionKind::hmc, TransitionKind::random_walk}) {
-      // Random walks are compiled for the target itself.
-      if (transition == TransitionKind::random_walk && named.batch.model.kind != ModelKind::plain) continue;
+    for (const TransitionInfo* transition : transition_registry()) {
       const Fixture walled(3, 0.4), nowhere(3, -1e30);
       BatchCase c = named.batch;
       c.iterations = 30;
@@ -254,8 +277,7 @@ TEST(ENGINE_SUITE, StoredChainsAndOverviewAreAmongAllDraws) {
     BatchCase c = named.batch;
     c.iterations = 10;
     const BatchResult all = run_batch(f.factory(), c);
-    for (Driver driver : {Driver::fused, Driver::staged}) {
-      if (driver == Driver::staged && c.transition == TransitionKind::random_walk) continue;
+    for (bool blocks : {false, true}) {
       const std::vector<int> stored = {3, 17, 70};
       const EngineFactory some = [&](EngineSpec spec) {
         spec.stored_chains = stored;
@@ -263,7 +285,7 @@ TEST(ENGINE_SUITE, StoredChainsAndOverviewAreAmongAllDraws) {
         return f.factory()(spec);
       };
       Split split;
-      split.driver = driver;
+      split.blocks = blocks;
       auto e = make_engine(some, c, split);
       LaunchSpec launch = make_launch(c, 0, 10);
       launch.thin = 2;
@@ -296,7 +318,7 @@ TEST(ENGINE_SUITE, EnergiesAndDivergencesOfDraws) {
   const Fixture f, walled(3, 0.4);
   for (const auto& named : cases()) {
     BatchCase c = named.batch;
-    if (c.transition == TransitionKind::random_walk || c.tempering != Tempering::fixed) continue;
+    if (c.transition != nullptr || c.tempering != Tempering::fixed) continue;
     c.iterations = 200;
     c.step_size = 0.05;  // so that hardly anything is refused, which would favour low momenta
     c.trajectory_time = 0.3;

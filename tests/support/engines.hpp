@@ -14,7 +14,7 @@ namespace lockstep::testing {
 /// One batch to run: all that may change a result. What must not change one is in `Split`.
 struct BatchCase {
   ModelSpec model;
-  TransitionKind transition = TransitionKind::hmc;
+  const TransitionInfo* transition = nullptr;
   Precision precision = Precision::mixed;
   int chains = 32;
   std::uint32_t iterations = 6;
@@ -29,7 +29,7 @@ struct BatchCase {
 /// How the work is divided: no bit of a result may depend on it.
 struct Split {
   int pack_width = 0, threads = 1;
-  Driver driver = Driver::fused;
+  bool blocks = false;
   std::vector<std::uint32_t> launches = {};  // ends of launches before the last
   std::vector<int> engines = {};             // first chains of engines after the first
   bool at_once = false;                      // each engine by a host thread of its own
@@ -96,7 +96,7 @@ inline std::unique_ptr<Engine> make_engine(const EngineFactory& make, const Batc
   spec.model = c.model;
   spec.transition = c.transition;
   spec.precision = c.precision;
-  spec.driver = split.driver;
+  spec.blocks = split.blocks;
   spec.pack_width = split.pack_width;
   spec.threads = split.threads;
   spec.block_threads = split.block_threads;

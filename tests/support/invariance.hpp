@@ -15,14 +15,12 @@ inline constexpr int kInvarianceChains = 1 << 17;
 
 /// The CPU back end with one transition, a twin of a kernel's or the kernel's own.
 template <class Transition>
-struct OneTransition : CpuBackend {
-  explicit OneTransition(const EngineSpec& spec) : CpuBackend(spec), threads(spec.threads) {}
+struct OneTransition : FusedCpu {
+  using FusedCpu::FusedCpu;
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
-    constexpr int width = HWY_MAX_BYTES / int(sizeof(R));
-    advance_cpu<Transition, Pack<R, width>, Pack<E, width>>(model, b, spec, threads);
+    advance_cpu<Transition, MachinePack<R>, MachineEnergies<R, E>>(model, b, spec, threads_);
   }
-  int threads;
 };
 
 /// What a case did: functionals before and after of every chain, weighted moments and unweighted draws.
@@ -71,8 +69,9 @@ inline std::vector<double> functionals(const ModelSpec& m, const double* rows, c
   return f;
 }
 
-/// Draws exact starts, makes the transitions with `Transition` on `Model` (built from its parts by `build`).
-template <class Transition, class Build>
+/// Draws exact starts, makes the transitions with `Transition` on `Model` (built from its parts by `build`),
+/// by the fused driver or by blocks.
+template <class Transition, bool kBlocks = false, class Build>
 Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build) {
   GaussianPair pair(c);
   const ParameterLayout layout{2, c.dense, c.dense};
@@ -87,7 +86,17 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
     spec.chain.push_back(static_cast<std::uint32_t>(i));
     spec.unit.push_back(0);
   }
-  EngineOf<OneTransition<Transition>, Model, float, double> engine(model, spec);
+  using L = MachinePack<float>;
+  using E = MachineEnergies<float, double>;
+  static const BlockTransitionOf<Transition, L, E, Model> transition;
+  const std::unique_ptr<Engine> made = [&]() -> std::unique_ptr<Engine> {
+    if constexpr (kBlocks)
+      return std::make_unique<BlockEngine<L, E, Model>>(model, spec, transition,
+                                                        block_density<Gaussian, L, E>(pair.density()));
+    else
+      return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(model, spec);
+  }();
+  Engine& engine = *made;
   auto put = [&](int row, double value) { engine.set_parameters(row, std::vector<double>(chains, value)); };
   put(ParameterLayout::step_size, c.step_size);
   put(ParameterLayout::beta, c.beta);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/transitions.hpp"
+#include "kernels/hmc.hpp"
 #include "targets/path.hpp"
 #include "targets/pseudo_extended.hpp"
 #include "targets/target.hpp"

@@ -57,6 +57,7 @@ class SubjectOf : public Subject {
                                                 [&](int i, double v) { q.at(i) = v; });
     return q;
   }
+  const typename Definition::Density& density() const { return built_.density; }
 
  private:
   Built<typename Definition::Density> built_;

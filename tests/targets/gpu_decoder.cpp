@@ -30,7 +30,6 @@ std::unique_ptr<TargetInstance> make_small() { return make_decoder({"small", {3,
 EngineFactory engines(const TargetInstance& target, bool cuda) {
   return [&target, cuda](EngineSpec spec) {
     spec.cuda = cuda;
-    spec.driver = Driver::staged;
     return target.engine(spec);
   };
 }
@@ -127,6 +126,12 @@ std::vector<Named> all_cases() {
   add("anneal", ModelKind::path, Tempering::anneal);
   add("joint", ModelKind::path, Tempering::joint).model.control = Control::logistic;
   add("plateaus", ModelKind::path, Tempering::joint).model.control = Control::plateaus;
+  for (const TransitionInfo* transition : transition_registry()) {
+    BatchCase& extended = add("extended_" + transition->name, ModelKind::pseudo_extended, Tempering::fixed);
+    extended.model.pseudo_samples = 3;
+    extended.transition = transition;
+    add("path_" + transition->name, ModelKind::path, Tempering::gibbs).transition = transition;
+  }
   BatchCase& dense = add("dense", ModelKind::path, Tempering::fixed);
   dense.model.dense_metric = dense.model.dense_base = true;
   return cases;
@@ -248,29 +253,23 @@ TEST_F(GpuDecoder, SanitizeNanNeverMoves) {
   for (int i = 0; i < n; ++i) EXPECT_EQ(stats[stat_divergences * n + i], i % 2 == 0 ? 4 : 0);
 }
 
-TEST_F(GpuDecoder, RefusesSwaps) {
+// Parallel tempering: a launch for each iteration, and the swaps in between.
+TEST_F(GpuDecoder, SwapsAreTheCpus) {
   const auto target = make_small();
-  Pair pair(*target, Precision::mixed);
-  pair.gpu->set_ladder({0, 0.5, 1}, {0, 0, 0}, {0.3, 0.3, 0.3});
+  Pair pair(*target, Precision::full);
   LaunchSpec launch;
   launch.num_leapfrog = 1;
   launch.tempering = Tempering::swap;
-  launch.end = 1;
-  EXPECT_THROW(pair.gpu->advance(launch), std::logic_error);
-}
-
-// Refused before the device is asked for anything: runs on machines without one.
-TEST(CudaDecoder, RefusesWhatItHasNoDriverFor) {
-  const auto target = make_small();
-  EngineSpec spec;
-  spec.chain = spec.unit = {0};
-  spec.cuda = true;
-  spec.model.kind = ModelKind::pseudo_extended;
-  spec.model.pseudo_samples = 2;
-  EXPECT_THROW(target->engine(spec), std::logic_error);
-  spec.model = ModelSpec();
-  spec.transition = TransitionKind::random_walk;
-  EXPECT_THROW(target->engine(spec), std::logic_error);
+  launch.end = 6;
+  for (Engine* e : {pair.gpu.get(), pair.cpu.get()}) {
+    e->set_ladder({0, 0.5, 1}, {0, 0, 0}, {0.3, 0.3, 0.3});
+    std::vector<double> beta(Pair::kChains);
+    for (int i = 0; i < Pair::kChains; ++i) beta[i] = 0.5 * (i % 3);
+    e->set_beta(beta);
+    e->advance(launch);
+  }
+  EXPECT_EQ(pair.gpu->beta(), pair.cpu->beta());
+  expect_close(pair.gpu->position(), pair.cpu->position(), 1e-8, "position");
 }
 
 }  // namespace

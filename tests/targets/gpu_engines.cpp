@@ -41,20 +41,19 @@ TEST_P(GpuCases, DoubleAgreesWithTheCpu) {
   expect_close(gpu.draws, cpu.draws, 1e-5, "draws");
 }
 
-// The staged driver takes the tile policy's general model: equal bits hold the register policy to the tile
-// policy as well as the fused driver to the staged one.
-TEST_P(GpuCases, FusedEqualsStagedBitForBit) {
+// The block driver takes the general model: equal bits hold the register policy to it as well as the tile policy.
+TEST_P(GpuCases, FusedEqualsBlocksBitForBit) {
   BatchCase c = GetParam().batch;
-  if (c.transition == TransitionKind::random_walk) GTEST_SKIP() << "the staged driver runs HMC";
+  if (c.transition != nullptr) GTEST_SKIP() << "HMC is fused";
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
     c.precision = precision;
-    const BatchResult fused = run(c, true), staged = run(c, true, {.driver = Driver::staged});
-    EXPECT_EQ(fused.position, staged.position);
-    EXPECT_EQ(fused.gradient, staged.gradient);
-    EXPECT_EQ(fused.cache, staged.cache);
-    EXPECT_EQ(fused.stats, staged.stats);
-    EXPECT_EQ(fused.moments, staged.moments);
-    EXPECT_EQ(fused.draws, staged.draws);
+    const BatchResult fused = run(c, true), blocks = run(c, true, {.blocks = true});
+    EXPECT_EQ(fused.position, blocks.position);
+    EXPECT_EQ(fused.gradient, blocks.gradient);
+    EXPECT_EQ(fused.cache, blocks.cache);
+    EXPECT_EQ(fused.stats, blocks.stats);
+    EXPECT_EQ(fused.moments, blocks.moments);
+    EXPECT_EQ(fused.draws, blocks.draws);
   }
 }
 
@@ -101,10 +100,9 @@ TEST_P(GpuCases, SanitizeRuns) {
   c.iterations = 2;
   c.num_leapfrog = 2;
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full})
-    for (Driver driver : {Driver::fused, Driver::staged}) {
-      if (driver == Driver::staged && c.transition == TransitionKind::random_walk) continue;
+    for (bool blocks : {false, true}) {
       c.precision = precision;
-      const BatchResult r = run(c, true, {.driver = driver});
+      const BatchResult r = run(c, true, {.blocks = blocks});
       for (double x : r.position) ASSERT_TRUE(std::isfinite(x));
       const bool weighted = c.tempering != Tempering::fixed && c.tempering != Tempering::anneal;
       for (int i = 0; i < c.chains; ++i)  // iterations recorded, or their weights
@@ -168,11 +166,11 @@ struct SmallRun {
   std::unique_ptr<TargetInstance> target = make_target("gaussian");
   std::unique_ptr<Engine> engine;
   LaunchSpec launch;
-  explicit SmallRun(Precision precision, ModelKind kind = ModelKind::plain, Driver driver = Driver::fused) {
+  explicit SmallRun(Precision precision, ModelKind kind = ModelKind::plain, bool blocks = false) {
     EngineSpec spec;
     spec.cuda = true;
     spec.precision = precision;
-    spec.driver = driver;
+    spec.blocks = blocks;
     spec.model.kind = kind;
     spec.model.pseudo_samples = kind == ModelKind::pseudo_extended ? 2 : 1;
     spec.draws = 4;
@@ -193,8 +191,8 @@ struct SmallRun {
 // notice.
 TEST_F(GpuEngines, SanitizeNanNeverMoves) {
   for (ModelKind kind : {ModelKind::plain, ModelKind::pseudo_extended})
-    for (Driver driver : {Driver::fused, Driver::staged}) {
-      SmallRun broken(Precision::mixed, kind, driver), whole(Precision::mixed, kind, driver);
+    for (bool blocks : {false, true}) {
+      SmallRun broken(Precision::mixed, kind, blocks), whole(Precision::mixed, kind, blocks);
       std::vector<double> steps(40, 0.4);
       whole.engine->set_parameters(ParameterLayout::step_size, steps);
       for (int i = 0; i < 40; i += 2) steps[i] = std::numeric_limits<double>::quiet_NaN();

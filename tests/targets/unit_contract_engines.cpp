@@ -10,10 +10,10 @@ namespace {
 
 class EngineContract : public ContractTest {};
 
-EngineSpec engine_spec(Precision precision, Driver driver, std::size_t chains) {
+EngineSpec engine_spec(Precision precision, bool blocks, std::size_t chains) {
   EngineSpec spec;
   spec.precision = precision;
-  spec.driver = driver;
+  spec.blocks = blocks;
   for (std::uint32_t c = 0; c < chains; ++c) {
     spec.chain.push_back(c);
     spec.unit.push_back(0);
@@ -34,15 +34,15 @@ constexpr double kFloatEps = std::numeric_limits<float>::epsilon(),
                  kEps = std::numeric_limits<double>::epsilon();
 struct Variant {
   Precision precision;
-  Driver driver;  // the fused driver runs the specialised dimension, the staged one the general one
+  bool blocks;
   double state_eps, energy_eps;
 };
-constexpr Variant kVariants[] = {{Precision::single, Driver::fused, kFloatEps, kFloatEps},
-                                 {Precision::mixed, Driver::fused, kFloatEps, kEps},
-                                 {Precision::full, Driver::fused, kEps, kEps},
-                                 {Precision::single, Driver::staged, kFloatEps, kFloatEps},
-                                 {Precision::mixed, Driver::staged, kFloatEps, kEps},
-                                 {Precision::full, Driver::staged, kEps, kEps}};
+constexpr Variant kVariants[] = {{Precision::single, false, kFloatEps, kFloatEps},
+                                 {Precision::mixed, false, kFloatEps, kEps},
+                                 {Precision::full, false, kEps, kEps},
+                                 {Precision::single, true, kFloatEps, kFloatEps},
+                                 {Precision::mixed, true, kFloatEps, kEps},
+                                 {Precision::full, true, kEps, kEps}};
 
 TEST_P(EngineContract, PacksEqualTheScalarReference) {
   auto all = typical_points(s(), 101, 21);
@@ -50,7 +50,7 @@ TEST_P(EngineContract, PacksEqualTheScalarReference) {
   all = as_float(all);
   const std::size_t n = all.size();
   for (const Variant& v : kVariants) {
-    auto e = s().target->engine(engine_spec(v.precision, v.driver, n));
+    auto e = s().target->engine(engine_spec(v.precision, v.blocks, n));
     set_parameters(*e, 0);
     e->set_position(as_rows(all));
     e->initialize();
@@ -60,7 +60,7 @@ TEST_P(EngineContract, PacksEqualTheScalarReference) {
       const double f = s().log_density(all[c], &g);
       const Point condition = gradient_condition(s(), all[c]);
       // Matrix products are in the precision of the state; their sums alone are in that of energies.
-      const bool products = s().target->batched() && v.driver == Driver::staged;
+      const bool products = s().target->batched();
       ASSERT_NEAR(cache[c], f, 4 * (products ? v.state_eps : v.energy_eps) * value_condition(f, g, all[c]))
           << "chain " << c;
       for (int i = 0; i < s().dim(); ++i)
@@ -74,7 +74,7 @@ TEST_P(EngineContract, RecordedMomentsAreThoseOfThePosition) {
   const auto all = as_float(typical_points(s(), 70, 31));
   const std::size_t n = all.size();
   for (const Variant& v : kVariants) {
-    EngineSpec spec = engine_spec(v.precision, v.driver, n);
+    EngineSpec spec = engine_spec(v.precision, v.blocks, n);
     spec.covariance = true;
     auto e = s().target->engine(spec);
     set_parameters(*e, 0);  // a step size of zero: the chain stays, and its position is recorded
@@ -117,7 +117,7 @@ TEST_P(EngineContract, NanPositionHasNoFiniteDensity) {
     EXPECT_FALSE(s().value(x) > -std::numeric_limits<double>::infinity());
   }
   for (const Variant& v : kVariants) {
-    auto e = s().target->engine(engine_spec(v.precision, v.driver, all.size()));
+    auto e = s().target->engine(engine_spec(v.precision, v.blocks, all.size()));
     set_parameters(*e, 0);
     e->set_position(as_rows(all));
     e->initialize();
@@ -134,7 +134,7 @@ TEST_P(EngineContract, EnginesNeverMoveWhereTheDensityIsNoNumber) {
   launch.num_leapfrog = 3;
   for (const Variant& v : kVariants)
     for (double step_size : {1e6, 1e19, 1e37}) {  // proposals whose squares, or which themselves, overflow
-      auto e = s().target->engine(engine_spec(v.precision, v.driver, all.size()));
+      auto e = s().target->engine(engine_spec(v.precision, v.blocks, all.size()));
       set_parameters(*e, step_size);
       e->set_position(as_rows(all));
       e->initialize();
@@ -155,7 +155,7 @@ TEST_P(EngineContract, EnginesMoveAndStayFinite) {
   launch.end = 50;
   launch.num_leapfrog = 3;
   for (const Variant& v : kVariants) {
-    auto e = s().target->engine(engine_spec(v.precision, v.driver, all.size()));
+    auto e = s().target->engine(engine_spec(v.precision, v.blocks, all.size()));
     set_parameters(*e, 0.02);
     e->set_position(as_rows(all));
     e->initialize();

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "host/util/errors.hpp"
+#include "targets/engine_cpu.hpp"
 #include "tests/support/decoder.hpp"
 #include "tests/support/subject.hpp"
 
@@ -16,18 +17,36 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// Engines of a decoder: by matrix products, or, for the first image alone, chain by chain.
+using DecoderSubject = SubjectOf<DecoderTarget>;
+std::unique_ptr<Engine> products(const DecoderSubject& s, const EngineSpec& spec) {
+  return s.target->engine(spec);
+}
+std::unique_ptr<Engine> one_by_one(const DecoderSubject& s, const EngineSpec& spec) {
+  const Decoder& density = s.density();
+  const auto make = [&]<class R, class E>() -> std::unique_ptr<Engine> {
+    using L = MachinePack<R>;
+    using LE = MachineEnergies<R, E>;
+    return make_block_engine<R, E>(spec, {density.dim, 0}, [&](int chains) {
+      return std::make_unique<PointwiseBlock<Decoder, L, LE>>(density, chains);
+    });
+  };
+  if (spec.precision == Precision::single) return make.template operator()<float, float>();
+  if (spec.precision == Precision::mixed) return make.template operator()<float, double>();
+  return make.template operator()<double, double>();
+}
+
 /// Chains, one to an image in turn, at positions of which number and company are free.
 struct Batch {
   std::unique_ptr<Engine> engine;
-  Batch(const TargetInstance& target, const std::vector<std::uint32_t>& unit, Precision precision,
-        Driver driver, int threads = 1) {
+  Batch(const DecoderSubject& s, const std::vector<std::uint32_t>& unit, Precision precision, int threads = 1,
+        decltype(products) make = products) {
     EngineSpec spec;
     spec.precision = precision;
-    spec.driver = driver;
     spec.threads = threads;
     spec.unit = unit;
     for (std::size_t c = 0; c < unit.size(); ++c) spec.chain.push_back(std::uint32_t(c));
-    engine = target.engine(spec);
+    engine = make(s, spec);
     const ParameterLayout layout = engine->layout();
     for (int i = 0; i < layout.dim; ++i)
       engine->set_parameters(layout.scale() + i, std::vector<double>(unit.size(), 1));
@@ -68,8 +87,8 @@ TEST(Decoder, ReferenceIsTheFormula) {
   EXPECT_NEAR(s.log_density(z), expected, 1e-13);
 }
 
-/// The agreement of the two drivers: the same chains, through matrix products and chain by chain.
-TEST(Decoder, StagedProductsAgreeWithTheFusedDriver) {
+/// The same chains, through matrix products and chain by chain.
+TEST(Decoder, ProductsAgreeWithChainByChain) {
   for (const auto& [likelihood, activation] :
        {std::pair{"bernoulli", "tanh"}, std::pair{"gaussian", "tanh"}, std::pair{"bernoulli", "relu"},
         std::pair{"bernoulli", "sigmoid"}}) {
@@ -77,8 +96,7 @@ TEST(Decoder, StagedProductsAgreeWithTheFusedDriver) {
     const std::vector<std::uint32_t> unit(130, 0);
     for (auto [precision, tolerance] : {std::pair{Precision::single, 2e-5}, std::pair{Precision::mixed, 2e-5},
                                         std::pair{Precision::full, 1e-12}}) {
-      Batch fused(*s.target, unit, precision, Driver::fused),
-          staged(*s.target, unit, precision, Driver::staged);
+      Batch fused(s, unit, precision, 1, one_by_one), staged(s, unit, precision);
       for (int moved : {0, 1}) {
         const auto a = fused.engine->cache(), b = staged.engine->cache();
         for (std::size_t c = 0; c < unit.size(); ++c)
@@ -93,21 +111,34 @@ TEST(Decoder, StagedProductsAgreeWithTheFusedDriver) {
   }
 }
 
-/// On the path from a base too, however beta moves.
-TEST(Decoder, StagedPathsAgreeWithTheFusedDriver) {
+/// Every model and transition, and however beta moves.
+TEST(Decoder, ProductsAgreeOnEveryModel) {
   const SubjectOf<DecoderTarget> s(decoder_input(small_decoder(), 1));
+  struct Case {
+    ModelSpec model;
+    Tempering tempering = Tempering::fixed;
+    const TransitionInfo* transition = nullptr;
+  };
+  std::vector<Case> cases = {{{.kind = ModelKind::path}, Tempering::gibbs},
+                             {{.kind = ModelKind::path}, Tempering::levels},
+                             {{.kind = ModelKind::path}, Tempering::anneal},
+                             {{.kind = ModelKind::path, .control = Control::logistic}, Tempering::joint}};
+  for (const TransitionInfo* t : transition_registry())
+    for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended})
+      cases.push_back({{.kind = kind, .pseudo_samples = kind == ModelKind::pseudo_extended ? 3 : 1},
+                       Tempering::fixed,
+                       t});
   const int n = 100, d = s.dim();
-  for (auto [tempering, control] :
-       {std::pair{Tempering::gibbs, Control::none}, std::pair{Tempering::levels, Control::none},
-        std::pair{Tempering::anneal, Control::none}, std::pair{Tempering::joint, Control::logistic}}) {
+  for (const Case& c : cases) {
     std::vector<double> cache[2], position[2];
-    for (int staged : {0, 1}) {
+    double accepted = 0;
+    for (int together : {0, 1}) {
       EngineSpec spec;
-      spec.model = {.kind = ModelKind::path, .control = control};
+      spec.model = c.model;
+      spec.transition = c.transition;
       spec.precision = Precision::full;
-      spec.driver = staged ? Driver::staged : Driver::fused;
-      for (int c = 0; c < n; ++c) spec.chain.push_back(c), spec.unit.push_back(0);
-      const auto e = s.target->engine(spec);
+      for (int i = 0; i < n; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
+      const auto e = (together ? products : one_by_one)(s, spec);
       const auto set = [&](int row, double v) { e->set_parameters(row, std::vector<double>(n, v)); };
       for (int i = 0; i < d; ++i) {
         set(e->layout().scale() + i, 0.9);
@@ -128,15 +159,20 @@ TEST(Decoder, StagedPathsAgreeWithTheFusedDriver) {
       launch.key = make_stream_key(6, "paths");
       launch.end = 3;
       launch.num_leapfrog = 3;
-      launch.tempering = tempering;
+      launch.tempering = c.tempering;
       launch.record = true;
       e->advance(launch);
-      cache[staged] = e->cache();
-      position[staged] = e->position();
+      cache[together] = e->cache();
+      position[together] = e->position();
+      accepted += e->take_stats()[stat_accepted * n];
     }
+    const std::string what = (c.transition != nullptr ? c.transition->name : "hmc") + " " +
+                             std::to_string(int(c.model.kind)) + " " + std::to_string(int(c.tempering));
+    EXPECT_GT(accepted, 0) << what;
     for (std::size_t k = 0; k < cache[0].size(); ++k)
-      EXPECT_NEAR(cache[0][k], cache[1][k], 1e-10 * (1 + std::abs(cache[0][k]))) << int(tempering);
-    for (std::size_t k = 0; k < position[0].size(); ++k) EXPECT_NEAR(position[0][k], position[1][k], 1e-10);
+      EXPECT_NEAR(cache[0][k], cache[1][k], 1e-10 * (1 + std::abs(cache[0][k]))) << what;
+    for (std::size_t k = 0; k < position[0].size(); ++k)
+      EXPECT_NEAR(position[0][k], position[1][k], 1e-10) << what;
   }
 }
 
@@ -148,7 +184,7 @@ TEST(Decoder, BitsDoNotDependOnTheCompany) {
     for (std::uint32_t u = 0; u < 40; ++u)
       for (int r = 0; r < 7; ++r) all.push_back(u);
     const auto run = [&](std::vector<std::uint32_t> unit, int threads) {
-      Batch batch(*s.target, unit, precision, Driver::staged, threads);
+      Batch batch(s, unit, precision, threads);
       batch.advance();
       return batch.engine->position();
     };
@@ -168,7 +204,7 @@ TEST(Decoder, BitsDoNotDependOnThePlaceInABlock) {
   const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({50, 200, 200, 784}), 1));
   for (Precision precision : {Precision::mixed, Precision::full}) {
     const std::vector<std::uint32_t> unit(384, 0);  // all at the same position
-    const Batch batch(*s.target, unit, precision, Driver::staged);
+    const Batch batch(s, unit, precision);
     const auto g = batch.engine->gradient(), cache = batch.engine->cache();
     for (std::size_t c = 1; c < unit.size(); ++c) {
       ASSERT_EQ(cache[c], cache[0]) << c;

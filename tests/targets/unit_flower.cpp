@@ -112,7 +112,7 @@ TEST(Flower, NothingIsNanNearTheOriginAndChainsLeaveIt) {
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
     EngineSpec spec;
     spec.precision = precision;
-    spec.transition = TransitionKind::random_walk;
+    spec.transition = find_transition("rwm");
     for (std::uint32_t c = 0; c < n; ++c) {
       spec.chain.push_back(c);
       spec.unit.push_back(0);

@@ -16,7 +16,10 @@ class Check : public testing::ProgramTest {
     args.insert(args.end(), more.begin(), more.end());
     const testing::ProgramResult result = run(args);
     EXPECT_EQ(result.status, 0) << more[0] << "\n" << result.out << result.err;
-    EXPECT_NE(result.out.find("invariance   ok    20 HMC transitions"), std::string::npos) << result.out;
+    for (const char* transition : {"hmc", "rwm", "mala"})
+      EXPECT_NE(result.out.find(std::string("invariance   ok    20 transitions ") + transition),
+                std::string::npos)
+          << result.out;
     const auto at = result.out.find("acceptance ");
     ASSERT_NE(at, std::string::npos);
     EXPECT_GT(std::stod(result.out.substr(at + 11)), 0.4) << result.out;

@@ -46,7 +46,7 @@ TEST(SamplerConfig, DefaultsOfHmc) {
   const SamplerConfig c = config("hmc");
   EXPECT_EQ(c.name, "hmc");
   EXPECT_EQ(c.model.kind, ModelKind::plain);
-  EXPECT_EQ(c.transition, TransitionKind::hmc);
+  EXPECT_EQ(c.transition, find_transition("hmc"));
   EXPECT_EQ(c.instrument, Instrument::none);
   EXPECT_EQ(c.metric, "diagonal");
   EXPECT_FALSE(c.model.dense_metric);
@@ -120,7 +120,7 @@ TEST(SamplerConfig, DefaultsOfAFixedInstrument) {
 
 TEST(SamplerConfig, DefaultsOfTheRandomWalk) {
   const SamplerConfig c = config("rwm");
-  EXPECT_EQ(c.transition, TransitionKind::random_walk);
+  EXPECT_EQ(c.transition, find_transition("rwm"));
   EXPECT_EQ(c.model.kind, ModelKind::plain);
   EXPECT_EQ(c.target_acceptance, 0.3);
 }

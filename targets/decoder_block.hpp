@@ -3,6 +3,7 @@
 // Log densities and gradients of a decoder for a block of chains on the CPU, by Eigen's matrix products.
 #include <vector>
 
+#include "kernels/block_density.hpp"
 #include "targets/dense_layer.hpp"
 #include "targets/packed_product.hpp"
 
@@ -12,7 +13,7 @@ namespace lockstep {
 /// element by element. All products have the same shapes in every call: Eigen then adds in the same order for
 /// every chain (a test holds it to that).
 template <class Network, class L, class E>
-class DecoderBatch {
+class DecoderBlock final : public BlockDensity<scalar_t<L>, scalar_t<E>> {
   using R = scalar_t<L>;
   using Matrix = typename PackedProduct<R>::Matrix;
 
@@ -20,7 +21,7 @@ class DecoderBatch {
   /// A multiple of 48 rows, which Eigen's kernels take at a time with AVX-512, and of a tile.
   static constexpr int kChains = 192;
 
-  explicit DecoderBatch(const Network& network) : network_(network), value_(kChains) {
+  DecoderBlock(const Network& network, int) : network_(network), value_(kChains) {
     h_.push_back(Matrix::Zero(kChains, network.dim));
     back_ = h_;
     for (int l = 0; l < network.num_layers; ++l) {
@@ -34,20 +35,21 @@ class DecoderBatch {
     image_ = h_.back();
   }
 
-  R* position(int row) { return h_[0].data() + row * kChains; }
-  const R* gradient(int row) const { return back_[0].data() + row * kChains; }
-  const scalar_t<E>* value() const { return value_.data(); }
+  int chains() const override { return kChains; }
 
   /// The image that each chain sees is its unit's.
-  void bind(const std::uint32_t* unit) {
+  void bind(const std::uint32_t* unit, int) override {
     const R* images = network_.images.template get<L>();
     for (int p = 0; p < network_.pixels; ++p)
       for (int c = 0; c < kChains; ++c)
         image_(c, p) = images[std::size_t(unit[c] % network_.items) * network_.pixels + p];
   }
 
-  void evaluate(bool values) {
+  void evaluate(const BlockPoint<R, scalar_t<E>>& at) override {
     const int last = network_.num_layers;
+    const bool values = at.value != nullptr || at.log_density != nullptr;
+    each(h_[0],
+         [&](int j, R* to) { store(to, load<L>(at.x + element(to - &h_[0](0, j), j, at.state_stride))); });
     for (int l = 0; l < last; ++l) {
       up_[l](h_[l], h_[l + 1]);
       if (l + 1 < last)
@@ -60,7 +62,7 @@ class DecoderBatch {
       normal_likelihood(values);
     else
       values ? likelihood<true>() : likelihood<false>();
-    for (int l = last - 1; l >= 0; --l) {
+    for (int l = last - 1; l >= 0 && at.gradient != nullptr; --l) {
       down_[l](back_[l + 1], back_[l]);
       if (l > 0)
         each(back_[l], [&](int j, R* at) {
@@ -68,19 +70,34 @@ class DecoderBatch {
           store(at, load<L>(at) * slope(network_.layers[l - 1].activation, h));
         });
     }
-    each(back_[0], [&](int j, R* at) { store(at, load<L>(at) - load<L>(&h_[0](at - &back_[0](0, j), j))); });
+    if (at.gradient != nullptr)
+      each(back_[0], [&](int j, R* from) {
+        const std::ptrdiff_t c = from - &back_[0](0, j);
+        store(at.gradient + element(c, j, at.state_stride), load<L>(from) - load<L>(&h_[0](c, j)));
+      });
     if (values)
       for (int c = 0; c < kChains; ++c) {
         scalar_t<E> square = 0;
         for (int i = 0; i < network_.dim; ++i) square += scalar_t<E>(h_[0](c, i)) * scalar_t<E>(h_[0](c, i));
         value_[c] -= square / 2;
+        const std::ptrdiff_t to = element(c, 0, at.value_stride);
+        if (at.value != nullptr) at.value[to] = R(value_[c]);
+        if (at.log_density != nullptr) at.log_density[to] = value_[c];
       }
   }
+  void modes(const scalar_t<E>*, std::ptrdiff_t, scalar_t<E>* mode) override {
+    std::fill(mode, mode + kChains, scalar_t<E>(0));
+  }
+  void quantities(const scalar_t<E>*, std::ptrdiff_t, scalar_t<E>*, std::ptrdiff_t) override {}
 
  private:
   static constexpr int W = lane_width<L>;
   static constexpr int kTogether = 32;  // terms that are added in the precision of the state
 
+  /// Of chain c and a row, in memory of the block driver.
+  static std::ptrdiff_t element(std::ptrdiff_t c, int row, std::ptrdiff_t stride) {
+    return c / W * stride + row * W + c % W;
+  }
   L bias(int l, int j) const { return L(network_.layers[l].bias.template get<L>()[j]); }
   /// f(column, pack) for all packs of a matrix.
   template <class F>

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The engine of the block driver on the CPU: for every density, model and transition that is not fused
+// (targets/engine_cpu.hpp).
+#include "targets/engine_cpu_memory.hpp"
+#include "targets/transitions.hpp"
+
+namespace lockstep {
+
+template <class L, class E, class Model>
+class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
+  using R = scalar_t<L>;
+  using S = scalar_t<E>;
+
+ public:
+  BlockEngine(Model model, const EngineSpec& spec, const BlockTransition<L, E, Model>& transition,
+              BlockDensityMaker<R, S> density)
+      : EngineMemory<CpuBackend, R, S>(engine_shape(model, false), spec),
+        model_(model),
+        transition_(transition),
+        density_(std::move(density)),
+        threads_(spec.threads) {}
+
+ private:
+  void start(const BatchView<R, S>& b) override {
+    for_each_block<L, E>(model_, b, false, threads_, density_, [](auto& block) { block.initialize(); });
+  }
+  void launch(const BatchView<R, S>& b, const LaunchSpec& spec) override {
+    for_each_block<L, E>(model_, b, spec.covariance, threads_, density_, [&](auto& block) {
+      for (std::uint32_t t = spec.begin; t < spec.end; ++t) block.iterate(transition_, spec, t);
+    });
+  }
+  const Model model_;
+  const BlockTransition<L, E, Model>& transition_;
+  const BlockDensityMaker<R, S> density_;
+  const int threads_;
+};
+
+/// In the machine's packs. Compiled once for each precision (block.in).
+template <class R, class E>
+std::unique_ptr<Engine> make_block_engine(const EngineSpec& spec, OpaqueDensity density,
+                                          BlockDensityMaker<R, E> make) {
+  return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
+    using Block = BlockTransition<MachinePack<R>, MachineEnergies<R, E>, Model>;
+    const auto& of = static_cast<const CpuTransitions&>(transition_of(spec)).of;
+    const Block& transition = *std::get<const Block*>(std::get<CpuTransition<R, E>>(of));
+    return std::make_unique<BlockEngine<MachinePack<R>, MachineEnergies<R, E>, Model>>(
+        make_model<Model>(density, spec.model), spec, transition, std::move(make));
+  });
+}
+
+extern template std::unique_ptr<Engine> make_block_engine<float, float>(const EngineSpec&, OpaqueDensity,
+                                                                        BlockDensityMaker<float, float>);
+extern template std::unique_ptr<Engine> make_block_engine<float, double>(const EngineSpec&, OpaqueDensity,
+                                                                         BlockDensityMaker<float, double>);
+extern template std::unique_ptr<Engine> make_block_engine<double, double>(const EngineSpec&, OpaqueDensity,
+                                                                          BlockDensityMaker<double, double>);
+
+}  // namespace lockstep

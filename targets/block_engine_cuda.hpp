@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The engine of the block driver on a GPU, and the transitions of kernels/transitions.list as it sees them; as
+// targets/block_engine.hpp and targets/transitions.hpp on the CPU.
+#include <tuple>
+
+#include "kernels/block_cuda.cuh"
+#include "targets/engine_cuda_memory.hpp"
+#include "targets/models.hpp"
+
+namespace lockstep {
+
+/// One transition for every model and precision.
+template <class R, class E>
+using CudaTransitionForModels =
+    std::tuple<const CudaTransition<R, E, OpaquePlain>*, const CudaTransition<R, E, OpaquePath>*,
+               const CudaTransition<R, E, OpaqueExtended>*>;
+using CudaTransitions =
+    std::tuple<CudaTransitionForModels<float, float>, CudaTransitionForModels<float, double>,
+               CudaTransitionForModels<double, double>>;
+
+template <class Transition>
+const CudaTransitions& cuda_transitions() {
+  static const CudaTransitions all = [] {
+    const auto fill = []<class R, class E, class Model>(const CudaTransition<R, E, Model>*& p) {
+      static const CudaTransitionOf<Transition, R, E, Model> transition;
+      p = &transition;
+    };
+    CudaTransitions t;
+    std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
+               t);
+    return t;
+  }();
+  return all;
+}
+
+/// The transition of a name, which is in the list.
+const CudaTransitions& find_cuda_transition(const std::string& name);
+
+template <class R, class E, class Model>
+class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
+ public:
+  CudaBlockEngine(Model model, const EngineSpec& spec, const CudaTransition<R, E, Model>& transition,
+                  std::unique_ptr<CudaDensity<R, E>> density)
+      : EngineMemory<CudaBackend, R, E>(engine_shape(model, false), spec),
+        model_(model),
+        transition_(transition),
+        density_(std::move(density)) {}
+
+ private:
+  void start(const BatchView<R, E>& view) override { blocks(view).initialize(view); }
+  void launch(const BatchView<R, E>& view, const LaunchSpec& spec) override {
+    blocks(view).advance(view, spec);
+  }
+  CudaBlocks<R, E, Model>& blocks(const BatchView<R, E>& view) {
+    if (blocks_ == nullptr)
+      blocks_ = std::make_unique<CudaBlocks<R, E, Model>>(model_, transition_, *density_, view);
+    return *blocks_;
+  }
+  const Model model_;
+  const CudaTransition<R, E, Model>& transition_;
+  std::unique_ptr<CudaDensity<R, E>> density_;
+  std::unique_ptr<CudaBlocks<R, E, Model>> blocks_;
+};
+
+/// Compiled once for each precision (block_cuda.in).
+template <class R, class E>
+std::unique_ptr<Engine> make_cuda_block_engine(const EngineSpec& spec,
+                                               std::unique_ptr<CudaDensity<R, E>> density) {
+  return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
+    const auto& of = std::get<CudaTransitionForModels<R, E>>(find_cuda_transition(transition_of(spec).name));
+    const OpaqueDensity opaque{density->dim(), density->quantities()};
+    return std::make_unique<CudaBlockEngine<R, E, Model>>(make_model<Model>(opaque, spec.model), spec,
+                                                          *std::get<const CudaTransition<R, E, Model>*>(of),
+                                                          std::move(density));
+  });
+}
+extern template std::unique_ptr<Engine> make_cuda_block_engine<float, float>(
+    const EngineSpec&, std::unique_ptr<CudaDensity<float, float>>);
+extern template std::unique_ptr<Engine> make_cuda_block_engine<float, double>(
+    const EngineSpec&, std::unique_ptr<CudaDensity<float, double>>);
+extern template std::unique_ptr<Engine> make_cuda_block_engine<double, double>(
+    const EngineSpec&, std::unique_ptr<CudaDensity<double, double>>);
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The transitions of kernels/transitions.list as the CPU's engines see them: compiled for each model and precision, for
+// no density.
+#include <tuple>
+
+#include "kernels/block_cpu.hpp"
+#include "targets/models.hpp"
+
+namespace lockstep {
+inline namespace HWY_NAMESPACE {
+
+/// The machine's packs: 16 floats or 8 doubles to a register with AVX-512. E: of energies, of the same width.
+template <class R>
+using MachinePack = Pack<R, HWY_MAX_BYTES / int(sizeof(R))>;
+template <class R, class E>
+using MachineEnergies = Pack<E, lane_width<MachinePack<R>>>;
+
+/// One transition for every model, in one precision.
+template <class R, class E>
+using CpuTransition =
+    std::tuple<const BlockTransition<MachinePack<R>, MachineEnergies<R, E>, OpaquePlain>*,
+               const BlockTransition<MachinePack<R>, MachineEnergies<R, E>, OpaquePath>*,
+               const BlockTransition<MachinePack<R>, MachineEnergies<R, E>, OpaqueExtended>*>;
+
+/// In every precision. What EngineSpec::transition points to is one of these.
+struct CpuTransitions : TransitionInfo {
+  std::tuple<CpuTransition<float, float>, CpuTransition<float, double>, CpuTransition<double, double>> of;
+};
+
+template <class Transition>
+const CpuTransitions& cpu_transitions() {
+  static const CpuTransitions all = [] {
+    const auto fill = []<class L, class E, class Model>(const BlockTransition<L, E, Model>*& p) {
+      static const BlockTransitionOf<Transition, L, E, Model> transition;
+      p = &transition;
+    };
+    CpuTransitions t{Transition::info(), {}};
+    std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
+               t.of);
+    return t;
+  }();
+  return all;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
