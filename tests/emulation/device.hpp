@@ -105,7 +105,8 @@ class Device {
       void* p = nullptr;
       std::memcpy(&p, static_cast<const char*>(given) + at, sizeof p);
       if (p != nullptr && __sanitizer_get_ownership(p))
-        complain("a kernel is given an address of the host's");
+        complain("a kernel is given an address of the host's, at byte " + std::to_string(at) +
+                 " of an argument of " + std::to_string(size));
     }
   }
 

@@ -186,7 +186,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     return cudaErrorInvalidConfiguration;
   std::tuple<Parameters...> given(std::forward<Arguments>(arguments)...);
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
-  emulated::Device::the().check_arguments(&given, sizeof given);
+  // One by one: what fills up the room between them may be anything.
+  std::apply([](const auto&... one) { (emulated::Device::the().check_arguments(&one, sizeof one), ...); }, given);
   config->stream->enqueue("a kernel", [=] {
     const unsigned mode = _mm_getcsr();
     _mm_setcsr(mode | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
