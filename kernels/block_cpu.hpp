@@ -161,15 +161,16 @@ class ChainBlock {
       if (energies) point.log_density = log_density_.data() + i * W;
       density_.evaluate(point);
     }
+    const Model model = model_;  // of which no store of a pack can be taken to change anything
     for (std::size_t k = 0; k < groups_.size() && (finishes || energies); ++k) {
       const auto& w = groups_[k];
-      if (finishes) model_.template finish_gradient<L>(rows<L>(value_, n, k), w.x, w.parameters, w.g);
+      if (finishes) model.template finish_gradient<L>(rows<L>(value_, n, k), w.x, w.parameters, w.g);
       const auto log_density = rows<E>(log_density_, n, k);
       if (energies) {
         if constexpr (kOnePrecision)
-          model_.template finish_log_density<E>(log_density, w.x, w.energy_parameters, w.ce);
+          model.template finish_log_density<E>(log_density, w.x, w.energy_parameters, w.ce);
         else
-          model_.template finish_log_density<E>(log_density, w.xe, w.energy_parameters, w.ce);
+          model.template finish_log_density<E>(log_density, w.xe, w.energy_parameters, w.ce);
       }
     }
   }
@@ -209,11 +210,11 @@ class ChainBlock {
   std::vector<Proposal<L, E>> proposals_;
 };
 
-/// How many chains a block has, where its density does not say: as many as stay in the first-level cache, since what a
+/// How many chains a block has, where its density does not say: as many as stay in the caches near a core, since what a
 /// stage costs beside its arithmetic is shared by all of a block; but few enough for the threads. No bit depends on it.
 template <class L, class E, class Model>
 int block_chains(const Model& model, int chains, int threads) {
-  constexpr int kBytes = 24 << 10, kMost = 4 * kTile;
+  constexpr int kBytes = 48 << 10, kMost = 4 * kTile;
   const std::size_t bytes =
       3 * model.rows() * sizeof(scalar_t<L>) + (model.rows() + model.cache_rows()) * sizeof(scalar_t<E>);
   int size = lane_width<L>;
@@ -251,36 +252,43 @@ class PointwiseBlock final : public BlockDensity<scalar_t<L>, scalar_t<E>> {
   int chains() const override { return chains_; }
   void bind(const std::uint32_t*, int count) override { count_ = count; }
   void evaluate(const BlockPoint<R, S>& at) override {
-    bool done = false;
-    [&]<int... D>(std::integer_sequence<int, D...>) {
-      ((density_.dim == D ? void((evaluate_in<D>(at), done = true)) : void()), ...);
-    }
-    (typename Density::SpecialisedDims());
-    if (!done) evaluate_in<0>(at);
+    in_dimension([&]<int D>() {
+      for (int k = 0; k * W < count_ && at.gradient != nullptr; ++k) {
+        const L value = density_.template log_density<D, L>(rows<L>(at.x, k * at.state_stride),
+                                                            GroupRows<L>{at.gradient + k * at.state_stride});
+        if (at.value != nullptr) lockstep::store(at.value + k * at.value_stride, value);
+      }
+      for (int k = 0; k * W < count_ && at.log_density != nullptr; ++k)
+        lockstep::store(
+            at.log_density + k * at.value_stride,
+            density_.template log_density<D, E>(rows<E>(at.energy_x, k * at.energy_stride), NoGradient{}));
+    });
   }
   void modes(const S* x, std::ptrdiff_t x_stride, S* mode) override {
-    for (int k = 0; k * W < count_; ++k)
-      lockstep::store(mode + k * W, density_.template mode<0, E>(rows<E>(x, k * x_stride)));
+    in_dimension([&]<int D>() {
+      for (int k = 0; k * W < count_; ++k)
+        lockstep::store(mode + k * W, density_.template mode<D, E>(rows<E>(x, k * x_stride)));
+    });
   }
   void quantities(const S* x, std::ptrdiff_t x_stride, S* values, std::ptrdiff_t stride) override {
-    for (int k = 0; k * W < count_; ++k)
-      density_.template quantity<0, E>(rows<E>(x, k * x_stride), [&](int q, E value) {
-        lockstep::store(values + k * stride + q * W, value);
-      });
+    in_dimension([&]<int D>() {
+      for (int k = 0; k * W < count_; ++k)
+        density_.template quantity<D, E>(rows<E>(x, k * x_stride), [&](int q, E value) {
+          lockstep::store(values + k * stride + q * W, value);
+        });
+    });
   }
 
  private:
-  template <int D>
-  void evaluate_in(const BlockPoint<R, S>& at) const {
-    for (int k = 0; k * W < count_ && at.gradient != nullptr; ++k) {
-      const L value = density_.template log_density<D, L>(rows<L>(at.x, k * at.state_stride),
-                                                          GroupRows<L>{at.gradient + k * at.state_stride});
-      if (at.value != nullptr) lockstep::store(at.value + k * at.value_stride, value);
+  /// f.operator()<D>() with the compile-time dimension, where the density lists its own, else 0.
+  template <class F>
+  void in_dimension(F f) const {
+    bool listed = false;
+    [&]<int... D>(std::integer_sequence<int, D...>) {
+      ((density_.dim == D ? void((f.template operator()<D>(), listed = true)) : void()), ...);
     }
-    for (int k = 0; k * W < count_ && at.log_density != nullptr; ++k)
-      lockstep::store(
-          at.log_density + k * at.value_stride,
-          density_.template log_density<D, E>(rows<E>(at.energy_x, k * at.energy_stride), NoGradient{}));
+    (typename Density::SpecialisedDims());
+    if (!listed) f.template operator()<0>();
   }
   template <class V>
   static GroupRows<V> rows(const scalar_t<V>* x, std::ptrdiff_t at) {
