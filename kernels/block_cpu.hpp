@@ -4,12 +4,16 @@
 // and the transition stand behind calls for the whole block. So each transition is compiled once for a model, and each
 // density once, whatever they meet. Blocks share nothing: each runs through all iterations of a launch on one thread,
 // its working set in that thread's cache. Same stage functions as the fused driver, so the same bits.
+#include <omp.h>
+
 #include <algorithm>
+#include <concepts>
 #include <span>
 #include <vector>
 
 #include "kernels/block_density.hpp"
 #include "kernels/launch_cpu.hpp"
+#include "kernels/transition.hpp"
 
 namespace lockstep {
 inline namespace HWY_NAMESPACE {
@@ -41,7 +45,21 @@ class BlockTransition {
   virtual void end(const Iteration& t) const = 0;
 };
 
+/// What kernels/transition.hpp asks of a transition, for one model in one precision.
+template <class T, class L, class E, class Model>
+concept TransitionFunction = requires(const BlockIteration<L, E, Model>& t,
+                                      const typename BlockIteration<L, E, Model>::Group& w,
+                                      Proposal<L, E>& proposal) {
+  { T::info() } -> std::same_as<TransitionInfo>;
+  { T::template known_steps<scalar_t<L>>(t.spec, t.number) } -> std::same_as<int>;
+  { T::template begin<L, E>(t.model, t.spec, t.draw(w), w) } -> std::same_as<Proposal<L, E>>;
+  T::move(t.model, 1, proposal, w);
+  T::push(t.model, 1, proposal, w);
+  T::end(t.model, proposal, w);
+};
+
 template <class Transition, class L, class E, class Model>
+requires TransitionFunction<Transition, L, E, Model>
 class BlockTransitionOf final : public BlockTransition<L, E, Model> {
   using Iteration = BlockIteration<L, E, Model>;
 
@@ -226,12 +244,15 @@ int block_chains(const Model& model, int chains, int threads) {
 template <class L, class E, class Model, class Body>
 void for_each_block(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, bool covariance,
                     int threads, const BlockDensityMaker<scalar_t<L>, scalar_t<E>>& make, Body body) {
-#pragma omp parallel num_threads(threads) if (threads > 1)
+  const int size = block_chains<L, E>(model, b.chains, threads);
+  auto first = make(size);
+  const int chains = first->chains(), blocks = (b.chains + chains - 1) / chains,
+            used = std::min(threads, blocks);
+#pragma omp parallel num_threads(used) if (used > 1)
   {
     const FlushToZero guard;
-    const auto density = make(block_chains<L, E>(model, b.chains, threads));
+    const auto density = omp_get_thread_num() == 0 ? std::move(first) : make(size);
     ChainBlock<L, E, Model> block(model, *density);
-    const int chains = density->chains(), blocks = (b.chains + chains - 1) / chains;
 #pragma omp for schedule(dynamic)
     for (int k = 0; k < blocks; ++k) {
       block.take(b, k * chains, covariance);

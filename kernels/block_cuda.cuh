@@ -64,6 +64,12 @@ struct DevicePoint {
   std::ptrdiff_t state_stride, value_stride;
 };
 
+/// How a stage runs over a batch.
+struct BlockGrid {
+  cudaStream_t stream = nullptr;
+  int blocks = 0, threads = 0;
+};
+
 /// A density on a GPU for all chains of a batch. Everything is enqueued on the stream: the same work in every call, and
 /// no memory but its own.
 template <class R, class E>
@@ -74,8 +80,8 @@ class CudaDensity {
   virtual int chains() const = 0;
   virtual int dim() const = 0;
   virtual int quantities() const = 0;
-  /// Before all else: whose data each of so many chains sees (in device memory), and the stream.
-  virtual void bind(const std::uint32_t* unit, int chains, cudaStream_t stream) = 0;
+  /// Before all else: whose data each of so many chains sees (in device memory), and how a thread for each of them runs.
+  virtual void bind(const std::uint32_t* unit, int chains, const BlockGrid& grid) = 0;
   virtual void evaluate(const DevicePoint<R, E>& at) = 0;
   /// The mode that x belongs to, [1], and the target's own expectations there, [quantity]; from a block to the next are
   /// x_stride and out_stride elements.
@@ -210,12 +216,6 @@ __global__ void count_iteration_kernel(BlockLaunch<R, E>* launch) {
   launch->longest = 0;
 }
 
-/// How a stage runs over a batch.
-struct BlockGrid {
-  cudaStream_t stream;
-  int blocks, threads;
-};
-
 /// A transition for a model (kernels/transition.hpp), stage by stage over a batch.
 template <class R, class E, class Model>
 class CudaTransition {
@@ -254,12 +254,13 @@ template <class R, class E, class Model>
 class CudaBlocks {
  public:
   CudaBlocks(const Model& model, const CudaTransition<R, E, Model>& transition, CudaDensity<R, E>& density,
-             const BatchView<R, E>& b)
+             const BatchView<R, E>& b, cudaStream_t stream)
       : model_(model),
         transition_(transition),
         density_(density),
         tiles_(b.tiles),
         block_threads_(b.block_threads),
+        stream_(stream),
         launch_(1),
         state_(rows(3 * model.rows())),
         energy_(rows(model.rows() + model.cache_rows())),
@@ -269,7 +270,7 @@ class CudaBlocks {
         modes_(rows(1)),
         beta_(rows(1)),
         proposal_(std::size_t(tiles_) * kTile) {
-    density_.bind(b.unit, tiles_ * kTile, stream_);
+    density_.bind(b.unit, tiles_ * kTile, grid());
     // The memory of an engine is written by another stream; libraries set themselves up at their first call,
     // which must not be while it is captured.
     wait();
@@ -286,6 +287,14 @@ class CudaBlocks {
         evaluate(false, true);
       end();
     });
+  }
+
+  /// What a chain holds of device memory.
+  static std::size_t bytes_of_chain(const Model& model) {
+    const int n = model.samples(), rows = model.rows();
+    return (3 * rows + n) * sizeof(R) +
+           (rows + model.cache_rows() + n * (1 + model.density.quantities()) + 2) * sizeof(E) +
+           sizeof(Proposal<R, E>);
   }
 
   /// Gradient and energy of every chain's present position; returns when they are there, as `advance` does.
@@ -396,7 +405,7 @@ class CudaBlocks {
   const CudaTransition<R, E, Model>& transition_;
   CudaDensity<R, E>& density_;
   const int tiles_, block_threads_;
-  CudaStream stream_;
+  const cudaStream_t stream_;
   BlockLaunch<R, E> sent_;
   DeviceArray<BlockLaunch<R, E>> launch_;
   DeviceArray<R> state_;
@@ -450,27 +459,26 @@ class PointwiseCuda : public CudaDensity<R, E> {
   int chains() const override { return kTile; }
   int dim() const override { return density_.dim; }
   int quantities() const override { return density_.quantities(); }
-  void bind(const std::uint32_t*, int chains, cudaStream_t stream) override {
+  void bind(const std::uint32_t*, int chains, const BlockGrid& grid) override {
     chains_ = chains;
-    stream_ = stream;
+    grid_ = grid;
   }
   void evaluate(const DevicePoint<R, E>& at) override {
-    enqueue(stream_, grid(), kMaxBlockThreads, evaluate_kernel<R, E, Density>, density_, chains_, at);
+    enqueue(grid_.stream, grid_.blocks, grid_.threads, evaluate_kernel<R, E, Density>, density_, chains_, at);
   }
   void modes(const E* x, std::ptrdiff_t x_stride, E* out, std::ptrdiff_t out_stride) override {
-    enqueue(stream_, grid(), kMaxBlockThreads, describe_kernel<true, E, Density>, density_, chains_, x,
-            x_stride, out, out_stride);
+    enqueue(grid_.stream, grid_.blocks, grid_.threads, describe_kernel<true, E, Density>, density_, chains_,
+            x, x_stride, out, out_stride);
   }
   void quantities(const E* x, std::ptrdiff_t x_stride, E* out, std::ptrdiff_t out_stride) override {
-    enqueue(stream_, grid(), kMaxBlockThreads, describe_kernel<false, E, Density>, density_, chains_, x,
-            x_stride, out, out_stride);
+    enqueue(grid_.stream, grid_.blocks, grid_.threads, describe_kernel<false, E, Density>, density_, chains_,
+            x, x_stride, out, out_stride);
   }
 
  private:
-  int grid() const { return (chains_ + kMaxBlockThreads - 1) / kMaxBlockThreads; }
   const Density density_;
   int chains_ = 0;
-  cudaStream_t stream_ = nullptr;
+  BlockGrid grid_;
 };
 
 }  // namespace lockstep

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/aligned.hpp"
 #include "kernels/rows.hpp"
 
 namespace lockstep {

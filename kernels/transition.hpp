@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A transition leaves the density of its model invariant. It is a struct of static functions in a header of its own
-// and a line in targets/transitions.list; kernels/hmc.hpp is the worked example. In each iteration it is called, for
+// and a line in kernels/transitions.list; kernels/hmc.hpp is the worked example. In each iteration it is called, for
 // a group of chains (L their lanes, E those of energies; W their rows: state, parameters, workspace),
 //
 //   known_steps<R>(spec, iteration)      on the host: how many gradients every chain will want, or -1 where they differ
@@ -20,7 +20,7 @@ namespace lockstep {
 /// What the host needs to know of a transition.
 struct TransitionInfo {
   std::string name, summary, formula, source;
-  bool gradients = true;    // takes gradients; without, none is kept, and nothing can diverge
+  bool gradients = true;    // takes at least one each iteration; without, far proposals are no divergences
   bool trajectory = false;  // of a length that is chosen (num_leapfrog, trajectory_time), else of one step
   double target_acceptance =
       0.9;                    // of dual averaging (of HMC at 0.8 the banana's tails are biased, and silent)

@@ -46,6 +46,10 @@ class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
         model_(model),
         transition_(transition),
         density_(std::move(density)) {}
+  std::size_t bytes() const override {
+    return EngineMemory<CudaBackend, R, E>::bytes() +
+           CudaBlocks<R, E, Model>::bytes_of_chain(model_) * std::size_t(this->padded_chains());
+  }
 
  private:
   void start(const BatchView<R, E>& view) override { blocks(view).initialize(view); }
@@ -54,11 +58,12 @@ class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
   }
   CudaBlocks<R, E, Model>& blocks(const BatchView<R, E>& view) {
     if (blocks_ == nullptr)
-      blocks_ = std::make_unique<CudaBlocks<R, E, Model>>(model_, transition_, *density_, view);
+      blocks_ = std::make_unique<CudaBlocks<R, E, Model>>(model_, transition_, *density_, view, stream_);
     return *blocks_;
   }
   const Model model_;
   const CudaTransition<R, E, Model>& transition_;
+  const CudaStream stream_;  // which what follows uses to its end
   std::unique_ptr<CudaDensity<R, E>> density_;
   std::unique_ptr<CudaBlocks<R, E, Model>> blocks_;
 };

@@ -153,11 +153,11 @@ class DecoderCuda : public CudaDensity<R, E> {
   int chains() const override { return kDecoderChains; }
   int dim() const override { return network_.dim; }
   int quantities() const override { return 0; }
-  void bind(const std::uint32_t* unit, int chains, cudaStream_t stream) override {
+  void bind(const std::uint32_t* unit, int chains, const BlockGrid& grid) override {
     unit_ = unit;
     chains_ = chains;
-    stream_ = stream;
-    cublas_ = std::make_unique<Cublas>(stream);
+    stream_ = grid.stream;
+    cublas_ = std::make_unique<Cublas>(stream_);
   }
 
   void evaluate(const DevicePoint<R, E>& at) override {

@@ -30,7 +30,7 @@ struct EngineSpec {
   const TransitionInfo* transition = nullptr;  // of the registry; null: its first, HMC
   Precision precision = Precision::mixed;
   bool blocks = false;  // the block driver also where a fused one is compiled: the same bits, slower
-  int pack_width = 0;   // 0: the machine's; tests ask for others. 1: the scalar reference
+  int pack_width = 0;   // 0: the machine's; of the fused driver in tests others. 1: the scalar reference
   int threads = 1;
   bool cuda = false;
   int block_threads = 0;  // on a GPU: 32, 64, 128 or 256; 0: as many as fit best
@@ -69,7 +69,8 @@ class Engine {
   virtual std::vector<double> cache() = 0;
   /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
   /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, statistics
-  /// since the last reset, which chain holds which level (not the moments). An interrupted run goes on from it bit for bit, without initialize.
+  /// since the last reset, which chain holds which level (not the moments). An interrupted run goes on from it bit for
+  /// bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
@@ -105,10 +106,5 @@ class Engine {
   explicit Engine(int chains) : chains_(chains) {}
   int chains_;
 };
-
-template <class Density, class R, class E>
-std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec);
-template <class Density, class R, class E>
-std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec);
 
 }  // namespace lockstep

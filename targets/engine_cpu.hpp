@@ -3,11 +3,13 @@
 // The CPU's engines of a density, included by the generated instantiation of each.
 #include "targets/block_engine.hpp"
 #include "targets/engine_of.hpp"
+#include "targets/target.hpp"
 
 namespace lockstep {
 
-/// The fused driver on the CPU, for the target itself: there it is a fifth faster than the block driver on the cheapest
-/// densities, on other models slower, and each model takes seconds to compile for each density. Widths other than the machine's are compiled where the tests ask for them
+/// The fused driver on the CPU, for the target itself: there it is a fifth faster than the block driver on the
+/// cheapest densities, on other models slower, and each model takes seconds to compile for each density
+/// (docs/decisions/0010-block-driver.md). Widths other than the machine's are compiled where the tests ask for them
 /// (LOCKSTEP_ALL_WIDTHS).
 struct FusedCpu : CpuBackend {
   using CpuBackend::CpuBackend;
@@ -62,7 +64,7 @@ BlockDensityMaker<scalar_t<L>, scalar_t<E>> block_density(const Density& density
   };
 }
 
-template <class Density, class R, class E>
+template <DensityFunction Density, class R, class E>
 std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec) {
   if constexpr (!Density::kBatch)
     if (is_fused<FusedCpu, Density>(spec)) return make_engine_for<FusedCpu, R, E>(density, spec);

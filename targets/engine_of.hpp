@@ -39,16 +39,18 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
     if (m.kind == ModelKind::plain) return make.template operator()<Path<Density, D, false>>();
   if constexpr (Backend::fuses(ModelKind::path))
     if (m.kind == ModelKind::path) return make.template operator()<Path<Density, D, true>>();
-  if constexpr (!Backend::fuses(ModelKind::pseudo_extended)) return nullptr;
   std::unique_ptr<Engine> engine;
-  const auto try_size = [&]<int N>(std::integral_constant<int, N>) {
-    if constexpr (Backend::template in_registers<R, D, N>())
-      if (m.pseudo_samples == N && m.learned)
-        engine = make.template operator()<PseudoExtended<Density, D, N>>();
-  };
-  [&]<int... N>(std::integer_sequence<int, N...>) { (try_size(std::integral_constant<int, N>()), ...); }
-  (std::integer_sequence<int, 2, 3, 4, 5>());
-  return engine ? std::move(engine) : make.template operator()<PseudoExtended<Density, D, 0>>();
+  if constexpr (Backend::fuses(ModelKind::pseudo_extended)) {
+    const auto try_size = [&]<int N>(std::integral_constant<int, N>) {
+      if constexpr (Backend::template in_registers<R, D, N>())
+        if (m.pseudo_samples == N && m.learned)
+          engine = make.template operator()<PseudoExtended<Density, D, N>>();
+    };
+    [&]<int... N>(std::integer_sequence<int, N...>) { (try_size(std::integral_constant<int, N>()), ...); }
+    (std::integer_sequence<int, 2, 3, 4, 5>());
+    if (!engine) engine = make.template operator()<PseudoExtended<Density, D, 0>>();
+  }
+  return engine;
 }
 
 /// Fused HMC: of compile-time dimension where the density lists it and no metric or base is dense.
@@ -72,7 +74,7 @@ std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec
 /// compiles it for.
 template <class Backend, class Density>
 bool is_fused(const EngineSpec& spec) {
-  return !Density::kBatch && !spec.blocks && &transition_of(spec) == transition_registry().front() &&
+  return !Density::kBatch && !spec.blocks && transition_of(spec).name == Hmc::info().name &&
          Backend::fuses(spec.model.kind);
 }
 

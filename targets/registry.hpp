@@ -39,7 +39,7 @@ class TargetInstance {
   virtual double log_density(const double* x, double* gradient) const = 0;
   /// Floating-point operations of one log density with gradient, counted on a lane that counts.
   virtual double operations_per_gradient() const = 0;
-  /// Whether the staged driver takes gradients of many chains at once, by matrix products.
+  /// Whether it takes gradients of many chains at once, by matrix products.
   virtual bool batched() const { return false; }
   virtual std::unique_ptr<Engine> engine(const EngineSpec& spec) const = 0;
 };
@@ -54,6 +54,12 @@ const std::vector<TargetEntry>& target_registry();
 
 /// The entry of a name, or null.
 const TargetEntry* find_target(const std::string& name);
+
+/// Instantiated for each density in files of their own (engine.in).
+template <DensityFunction Density, class R, class E>
+std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec& spec);
+template <class Density, class R, class E>
+std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec);
 
 /// A definition from a target header as an instance.
 template <class Definition>
@@ -127,5 +133,12 @@ class TargetOf : public TargetInstance {
   }
   Built<Density> built_;
 };
+
+template <class Definition>
+std::unique_ptr<TargetInstance> make_target_of(TargetInput& in) {
+  if constexpr (check_density<typename Definition::Density>())
+    return std::make_unique<TargetOf<Definition>>(in);
+  return nullptr;
+}
 
 }  // namespace lockstep

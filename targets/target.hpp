@@ -3,6 +3,7 @@
 // What every target header builds on: its description, its settings and data as the host hands them over, and
 // what it gives back. No file or command-line code here: the host implements TargetInput.
 #include <cmath>
+#include <concepts>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -135,6 +136,47 @@ struct DensityDefaults {
     return L(0);
   }
 };
+
+/// What a target's density is: targets/gaussian.hpp has one. DensityDefaults has all but the first three.
+template <class D>
+concept HasDim = requires(const D& density) {
+  { density.dim } -> std::convertible_to<int>;
+};
+template <class D>
+concept HasLogDensity = requires(const D& density, const Rows<double>& x) {
+  { density.template log_density<0, double>(x, x) } -> std::same_as<double>;
+  { density.template log_density<0, double>(x, NoGradient{}) } -> std::same_as<double>;
+};
+template <class D>
+concept HasArrays = requires(D& density) {
+  density.arrays([](ParameterArray&, int) {});
+};
+template <class D>
+concept HasDensityDefaults = requires(const D& density, const Rows<double>& x) {
+  { density.quantities() } -> std::convertible_to<int>;
+  density.template quantity<0, double>(x, [](int, double) {});
+  { density.template mode<0, double>(x) } -> std::same_as<double>;
+  typename D::SpecialisedDims;
+  { D::kBatch } -> std::convertible_to<bool>;
+};
+template <class D>
+concept DensityFunction = HasDim<D> && HasLogDensity<D> && HasArrays<D> && HasDensityDefaults<D>;
+
+/// Says in one line what a density lacks. (Of a concept a compiler says it in a dozen.)
+template <class D>
+constexpr bool check_density() {
+  constexpr bool dim = HasDim<D>, log_density = HasLogDensity<D>, arrays = HasArrays<D>,
+                 rest = HasDensityDefaults<D>;
+  static_assert(dim, "DensityFunction: a density has a member  int dim");
+  static_assert(
+      log_density,
+      "DensityFunction: a density has  template <int D, class L, class X, class G> L log_density(const X& x, "
+      "const G& g) const, which also takes NoGradient for g");
+  static_assert(arrays, "DensityFunction: a density has  template <class F> void arrays(F&& f)");
+  static_assert(rest,
+                "DensityFunction: a density inherits DensityDefaults, or has its members with their types");
+  return DensityFunction<D>;
+}
 
 /// A density with all that belongs to it.
 template <class Density>

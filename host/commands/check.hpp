@@ -5,7 +5,7 @@
 namespace lockstep {
 
 /// `lockstep check`: gradient against finite differences, packs against the scalar reference, invariance of
-/// one transition from exact draws. Prints a line each; true if all hold.
+/// every transition from exact draws. Prints a line each; true if all hold.
 bool check_target(const RunOptions& run);
 
 }  // namespace lockstep

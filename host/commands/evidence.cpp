@@ -172,6 +172,7 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
   const double rounds = run.se > 0 && !c.runs_on() ? std::max(1.0, c.gradients / 1e7) : 1;
   size.chains = std::int64_t(std::max(c.chains, c.particles) * rounds);
   size.particles = c.scout_particles;
+  size.transition = c.pseudo_extended.transition;
   size.covariance = target.dim() <= 64;
   size.saved = !run.out.empty();
   if (on_path) {

@@ -77,7 +77,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
   d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n);
-  d.trajectory_time = mean_of(r.frozen.trajectory_time);
+  d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
   (e.nested ? d.nested_rhat_max : d.rhat_max) = e.rhat_max;
   if (f.draws >= 4) {

@@ -29,9 +29,10 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"jitter", "randomise the trajectory length (default true)"},
       {"target_acceptance",
        "acceptance_mean that dual averaging aims at (default " + target_acceptance + ")"},
-      {"acceptance_mean", transition.harmonic_mean
-                              ? "over chains: harmonic (default; careful) or arithmetic (--paper-settings)"
-                              : "over chains: harmonic or arithmetic (default)"},
+      {"acceptance_mean",
+       transition.harmonic_mean
+           ? "over chains: harmonic (default; careful) or arithmetic (of --paper-settings and rwm)"
+           : "over chains: harmonic or arithmetic (default)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
       {"adapt", "auto or none (none needs step_size)"},
       {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
@@ -167,9 +168,11 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
 void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& run) {
   if (!c.transition->gradients && run.gradients > 0)
     throw UserError(fmt::format(
-        "sampler {} computes no gradients (a budget of them would never be spent). Give --iterations "
-        "instead of --gradients",
-        c.transition->name));
+        "{} computes no gradients (a budget of them would never be spent). Give --iterations, without "
+        "--gradients{}",
+        c.name == c.transition->name ? "sampler " + c.name
+                                     : "transition " + c.transition->name + " of sampler " + c.name,
+        c.name == c.transition->name ? "" : ", or another sampler.transition"));
   if (!c.transition->trajectory)
     s.no_effect({"num_leapfrog", "trajectory_time", "jitter"}, c.transition->name + " has no trajectories");
   if (run.iterations > kMostIterations)

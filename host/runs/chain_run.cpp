@@ -13,33 +13,32 @@
 namespace lockstep {
 namespace {
 
-/// Gradients of each iteration of a unit, by the very function the kernel uses.
+/// Gradients of each iteration of a unit, of one sample, by the very function the kernel uses.
 template <class R>
-double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, double step_size, double time,
-                           int samples) {
+double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, double step_size, double time) {
   R par[2] = {static_cast<R>(step_size), static_cast<R>(time)}, jitter;
-  return double(num_steps<R>(spec, iteration, Rows<R>{par, 1}, jitter)) * samples;
+  return double(num_steps<R>(spec, iteration, Rows<R>{par, 1}, jitter));
 }
 
-/// The first number of iterations whose gradients reach the budget.
+constexpr std::int64_t kMostIterations = std::int64_t(1)
+                                         << 30;  // of which each has random numbers of its own
+[[noreturn]] void refuse_length() {
+  throw UserError(
+      "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
+      "Give fewer, or more --chains");
+}
+
+/// The first number of iterations whose gradients reach the budget of each sample of each chain.
 std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f,
-                            std::size_t unit, int chains, bool trajectory, double budget) {
-  const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
-  if (!trajectory)  // one gradient an iteration
-    return std::max<std::int64_t>(
-        1, std::int64_t(std::ceil(std::min(budget / (double(chains) * samples), 1e18))));
+                            std::size_t unit, double budget) {
   double spent = 0;
   std::int64_t t = 0;
   while (spent < budget || t == 0) {
-    if (t >= (std::int64_t(1) << 30))
-      throw UserError(
-          "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
-          "Give fewer, or more --chains");
+    if (t >= kMostIterations) refuse_length();
     if (t % 65536 == 0) context.progress("warm-up", 1);  // answers Ctrl-C
-    spent += chains *
-             (context.precision == Precision::full
-                  ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples)
-                  : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit], samples));
+    spent += context.precision == Precision::full
+                 ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit])
+                 : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit]);
     ++t;
   }
   return t;
@@ -57,11 +56,17 @@ bool reached(const UnitMoments& moments, double se) {
 std::vector<std::int64_t> ends(const RunContext& context, const SamplerConfig& config,
                                const ChainRunOptions& options, const LaunchSpec& launch, const Frozen& f) {
   std::vector<std::int64_t> last(options.units.size(), options.iterations);
+  const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
   for (std::size_t u = 0; u < last.size(); ++u) {
     if (options.gradients > 0) {
       const double spent = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
-      last[u] = iterations_for(context, launch, f, u, options.chains, config.transition->trajectory,
-                               options.gradients - spent);
+      const double of_one = (options.gradients - spent) / (double(options.chains) * samples);
+      if (config.transition->trajectory)
+        last[u] = iterations_for(context, launch, f, u, of_one);
+      else if (of_one > double(kMostIterations))
+        refuse_length();
+      else  // one gradient an iteration
+        last[u] = std::max<std::int64_t>(1, std::int64_t(std::ceil(of_one)));
     }
     last[u] = std::min(last[u], options.longest);
   }

@@ -96,16 +96,16 @@ TEST(Decoder, ProductsAgreeWithChainByChain) {
     const std::vector<std::uint32_t> unit(130, 0);
     for (auto [precision, tolerance] : {std::pair{Precision::single, 2e-5}, std::pair{Precision::mixed, 2e-5},
                                         std::pair{Precision::full, 1e-12}}) {
-      Batch fused(s, unit, precision, 1, one_by_one), staged(s, unit, precision);
+      Batch single(s, unit, precision, 1, one_by_one), together(s, unit, precision);
       for (int moved : {0, 1}) {
-        const auto a = fused.engine->cache(), b = staged.engine->cache();
+        const auto a = single.engine->cache(), b = together.engine->cache();
         for (std::size_t c = 0; c < unit.size(); ++c)
           EXPECT_NEAR(a[c], b[c], tolerance * (1 + std::abs(a[c])));
-        const auto ga = fused.engine->gradient(), gb = staged.engine->gradient();
+        const auto ga = single.engine->gradient(), gb = together.engine->gradient();
         for (std::size_t k = 0; k < ga.size(); ++k)
           EXPECT_NEAR(ga[k], gb[k], 20 * tolerance * (1 + std::abs(ga[k]))) << moved;
-        fused.advance();
-        staged.advance();
+        single.advance();
+        together.advance();
       }
     }
   }

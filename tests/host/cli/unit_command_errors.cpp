@@ -64,6 +64,9 @@ TEST_F(CommandErrors, ValuesOutOfRange) {
   refuses({"sample", "--target", "mixture20", "--sampler", "hmc", "--set", "sampler.adapt=none"},
           "step_size");
   refuses({"sample", "--target", "mixture20", "--sampler", "rwm", "--gradients", "1000"}, "no gradients");
+  sample_refuses({"--set", "sampler.transition=rwm", "--gradients", "1000"}, "transition rwm of sampler pe");
+  refuses({"sample", "--target", "gaussian", "--sampler", "mala", "--chains", "1", "--gradients", "5e9"},
+          "2^30");
 }
 
 TEST_F(CommandErrors, ABoxMakesPureTemperingProper) {

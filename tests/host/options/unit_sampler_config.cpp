@@ -118,6 +118,26 @@ TEST(SamplerConfig, DefaultsOfAFixedInstrument) {
   EXPECT_EQ(c.base_sd, std::vector<double>(3, 1));
 }
 
+TEST(SamplerConfig, EveryTransitionIsASamplerAndASettingOfThePseudoExtended) {
+  for (const TransitionInfo* t : transition_registry()) {
+    const SamplerConfig plain = config(t->name), extended = config("pe", {{"transition", t->name}});
+    EXPECT_EQ(plain.transition, t);
+    EXPECT_EQ(plain.model.kind, ModelKind::plain);
+    EXPECT_EQ(plain.target_acceptance, t->target_acceptance);
+    EXPECT_EQ(extended.transition, t);
+    EXPECT_EQ(extended.model.kind, ModelKind::pseudo_extended);
+    EXPECT_EQ(extended.target_acceptance, t->name == "hmc" ? 0.75 : t->target_acceptance);
+    EXPECT_EQ(extended.harmonic, t->harmonic_mean);
+    if (t->trajectory) continue;
+    for (const char* key : {"num_leapfrog", "trajectory_time", "jitter"}) {
+      refused(t->name, {{key, 1}}, key);
+      refused("pe", {{"transition", t->name}, {key, 1}}, key);
+    }
+  }
+  refused("pe", {{"transition", "nuts"}}, "hmc, rwm, mala");
+  refused("hmc", {{"transition", "mala"}}, "transition");
+}
+
 TEST(SamplerConfig, DefaultsOfTheRandomWalk) {
   const SamplerConfig c = config("rwm");
   EXPECT_EQ(c.transition, find_transition("rwm"));
