@@ -173,6 +173,11 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
         c.name == c.transition->name ? "sampler " + c.name
                                      : "transition " + c.transition->name + " of sampler " + c.name,
         c.name == c.transition->name ? "" : ", or another sampler.transition"));
+  if (!c.transition->trajectory && run.gradients / (double(run.chains) * c.model.pseudo_samples) > 1 << 30)
+    throw UserError(
+        "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). Give "
+        "fewer, or "
+        "more --chains");
   if (!c.transition->trajectory)
     s.no_effect({"num_leapfrog", "trajectory_time", "jitter"}, c.transition->name + " has no trajectories");
   if (run.iterations > kMostIterations)
