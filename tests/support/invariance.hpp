@@ -88,12 +88,12 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   }
   using L = MachinePack<float>;
   using E = MachineEnergies<float, double>;
-  static const BlockTransitionOf<Transition, L, E, Model> transition;
   const std::unique_ptr<Engine> made = [&]() -> std::unique_ptr<Engine> {
-    if constexpr (kBlocks)
+    if constexpr (kBlocks) {
+      static const BlockTransitionOf<Transition, L, E, Model> transition;
       return std::make_unique<BlockEngine<L, E, Model>>(model, spec, transition,
                                                         block_density<Gaussian, L, E>(pair.density()));
-    else
+    } else
       return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(model, spec);
   }();
   Engine& engine = *made;
