@@ -122,6 +122,7 @@ class ChainBlock {
           model_, b, first + c, covariance,
           make_workspace(model_, rows<L>(state_, state_rows_, k), rows<E>(energy_, energy_rows_, k))));
     proposals_.assign(groups_.size(), {});
+    beta_.resize(groups_.size());
   }
 
   void initialize() {
@@ -179,16 +180,15 @@ class ChainBlock {
       if (energies) point.log_density = log_density_.data() + i * W;
       density_.evaluate(point);
     }
-    const Model model = model_;  // of which no store of a pack can be taken to change anything
     for (std::size_t k = 0; k < groups_.size() && (finishes || energies); ++k) {
       const auto& w = groups_[k];
-      if (finishes) model.template finish_gradient<L>(rows<L>(value_, n, k), w.x, w.parameters, w.g);
+      if (finishes) model_.template finish_gradient<L>(rows<L>(value_, n, k), w.x, w.parameters, w.g);
       const auto log_density = rows<E>(log_density_, n, k);
       if (energies) {
         if constexpr (kOnePrecision)
-          model.template finish_log_density<E>(log_density, w.x, w.energy_parameters, w.ce);
+          model_.template finish_log_density<E>(log_density, w.x, w.energy_parameters, w.ce);
         else
-          model.template finish_log_density<E>(log_density, w.xe, w.energy_parameters, w.ce);
+          model_.template finish_log_density<E>(log_density, w.xe, w.energy_parameters, w.ce);
       }
     }
   }
@@ -203,9 +203,8 @@ class ChainBlock {
       density_.quantities(energy_.data() + std::size_t(i) * model_.dim() * W, stride,
                           quantities_.data() + std::size_t(i) * count * W,
                           std::ptrdiff_t(quantity_rows_) * W);
-    std::vector<E> beta(groups_.size());
     for (std::size_t k = 0; k < groups_.size(); ++k)
-      beta[k] = stage_sum<L, E>(model_, t.spec, t.draw(groups_[k]), groups_[k], [&](int i, auto&& put) {
+      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(groups_[k]), groups_[k], [&](int i, auto&& put) {
         const auto values = rows<E>(quantities_, quantity_rows_, k);
         for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
       });
@@ -213,7 +212,7 @@ class ChainBlock {
     for (std::size_t k = 0; k < groups_.size(); ++k)
       if (wanted(groups_[k]))
         stage_store<L, E>(model_, t.spec, t.number, proposals_[k],
-                          Drawn<E>{lockstep::load<E>(&modes_[k * W]), beta[k]}, groups_[k]);
+                          Drawn<E>{lockstep::load<E>(&modes_[k * W]), beta_[k]}, groups_[k]);
   }
 
   const Model& model_;
@@ -226,6 +225,7 @@ class ChainBlock {
   AlignedVector<S> quantities_, modes_;  // [sample][quantity], [1]
   std::vector<typename Iteration::Group> groups_;
   std::vector<Proposal<L, E>> proposals_;
+  std::vector<E> beta_;  // of Drawn
 };
 
 /// How many chains a block has, where its density does not say: as many as stay in the caches near a core, since what a
@@ -273,7 +273,7 @@ class PointwiseBlock final : public BlockDensity<scalar_t<L>, scalar_t<E>> {
   int chains() const override { return chains_; }
   void bind(const std::uint32_t*, int count) override { count_ = count; }
   void evaluate(const BlockPoint<R, S>& at) override {
-    in_dimension([&]<int D>() {
+    in_dimension(density_, [&]<int D>() {
       for (int k = 0; k * W < count_ && at.gradient != nullptr; ++k) {
         const L value = density_.template log_density<D, L>(rows<L>(at.x, k * at.state_stride),
                                                             GroupRows<L>{at.gradient + k * at.state_stride});
@@ -286,13 +286,13 @@ class PointwiseBlock final : public BlockDensity<scalar_t<L>, scalar_t<E>> {
     });
   }
   void modes(const S* x, std::ptrdiff_t x_stride, S* mode) override {
-    in_dimension([&]<int D>() {
+    in_dimension(density_, [&]<int D>() {
       for (int k = 0; k * W < count_; ++k)
         lockstep::store(mode + k * W, density_.template mode<D, E>(rows<E>(x, k * x_stride)));
     });
   }
   void quantities(const S* x, std::ptrdiff_t x_stride, S* values, std::ptrdiff_t stride) override {
-    in_dimension([&]<int D>() {
+    in_dimension(density_, [&]<int D>() {
       for (int k = 0; k * W < count_; ++k)
         density_.template quantity<D, E>(rows<E>(x, k * x_stride), [&](int q, E value) {
           lockstep::store(values + k * stride + q * W, value);
@@ -301,16 +301,6 @@ class PointwiseBlock final : public BlockDensity<scalar_t<L>, scalar_t<E>> {
   }
 
  private:
-  /// f.operator()<D>() with the compile-time dimension, where the density lists its own, else 0.
-  template <class F>
-  void in_dimension(F f) const {
-    bool listed = false;
-    [&]<int... D>(std::integer_sequence<int, D...>) {
-      ((density_.dim == D ? void((f.template operator()<D>(), listed = true)) : void()), ...);
-    }
-    (typename Density::SpecialisedDims());
-    if (!listed) f.template operator()<0>();
-  }
   template <class V>
   static GroupRows<V> rows(const scalar_t<V>* x, std::ptrdiff_t at) {
     return {const_cast<scalar_t<V>*>(x) + at};

@@ -2,6 +2,8 @@
 #pragma once
 // Rows of lanes. Chain state is tiled structure-of-arrays: [tile of 32 chains][row][chain in tile], so that a
 // warp, or two AVX-512 packs of floats, read one contiguous line per row (docs/decisions/0001-layout.md).
+#include <utility>
+
 #include "kernels/lanes.hpp"
 
 #ifndef __CUDACC__
@@ -134,6 +136,17 @@ struct ParameterArray {
 template <int D>
 LOCKSTEP_FN constexpr int extent(int run_time) {
   return D > 0 ? D : run_time;
+}
+
+/// f.operator()<D>() with a density's dimension, where it is among those it lists as specialised, else with 0.
+template <class Density, class F>
+void in_dimension(const Density& density, F f) {
+  bool listed = false;
+  [&]<int... D>(std::integer_sequence<int, D...>) {
+    ((density.dim == D ? void((f.template operator()<D>(), listed = true)) : void()), ...);
+  }
+  (typename Density::SpecialisedDims());
+  if (!listed) f.template operator()<0>();
 }
 
 }  // namespace lockstep

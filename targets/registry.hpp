@@ -98,11 +98,8 @@ class TargetOf : public TargetInstance {
   }
   double operations_per_gradient() const override {  // of the code that runs: specialised where it is
     double count = 0;
-    [&]<int... D>(std::integer_sequence<int, D...>) {
-      ((dim() == D ? void(count = operations<D>()) : void()), ...);
-    }
-    (typename Density::SpecialisedDims());
-    return count > 0 ? count : operations<0>();
+    in_dimension(built_.density, [&]<int D>() { count = operations<D>(); });
+    return count;
   }
   bool batched() const override { return Density::kBatch; }
   std::unique_ptr<Engine> engine(const EngineSpec& spec) const override {

@@ -114,7 +114,8 @@ std::vector<double> spread(const std::vector<double>& rows, int dim) {
   return sd;
 }
 
-/// Exact draws, 20 transitions of a kind: means and second moments must not move by more standard errors than chance allows.
+/// Exact draws, 20 transitions of a kind: means and second moments must not move by more standard errors than chance
+/// allows.
 bool check_invariance(const TargetInstance& target, const RunContext& context,
                       const TransitionInfo& transition) {
   const int d = target.dim(), chains = 8192;

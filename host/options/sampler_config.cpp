@@ -14,10 +14,8 @@ constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the w
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
-/// Whether sampler settings of this name say how long trajectories are.
-bool is_trajectory(const std::string& key) {
-  return key == "num_leapfrog" || key == "trajectory_time" || key == "jitter";
-}
+/// The settings that say how long trajectories are.
+const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};
 
 /// What every sampler with this transition takes.
 Keys transition_keys(const TransitionInfo& transition, const std::string& target_acceptance) {
@@ -38,7 +36,10 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
   if (!transition.trajectory)
-    std::erase_if(keys, [](const auto& setting) { return is_trajectory(setting.first); });
+    std::erase_if(keys, [](const auto& setting) {
+      return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=
+             kTrajectoryKeys.end();
+    });
   return keys;
 }
 
@@ -175,11 +176,9 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
         c.name == c.transition->name ? "" : ", or another sampler.transition"));
   if (!c.transition->trajectory && run.gradients / (double(run.chains) * c.model.pseudo_samples) > 1 << 30)
     throw UserError(
-        "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). Give "
-        "fewer, or "
-        "more --chains");
-  if (!c.transition->trajectory)
-    s.no_effect({"num_leapfrog", "trajectory_time", "jitter"}, c.transition->name + " has no trajectories");
+        "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
+        "Give fewer, or more --chains");
+  if (!c.transition->trajectory) s.no_effect(kTrajectoryKeys, c.transition->name + " has no trajectories");
   if (run.iterations > kMostIterations)
     throw UserError(
         fmt::format("--iterations is {} (the random numbers of a chain are numbered up to {}). Give fewer, "
