@@ -33,6 +33,13 @@ struct Lanes : Workspace<V, VE> {
   const int* draw_slot;  // of this group's chains
   float* overview;       // this group's first element of draw 0, or none
   int_lane_t<L> chain, unit;
+  TileRows<wide_t<L>> fields;  // of the transition, as what follows
+  double* counters;            // rows of kTile
+  SharedLists<L> shared;
+  template <class A>
+  LOCKSTEP_FN void count(int counter, A value) const {
+    add_to(counters + counter * kTile, value);
+  }
 };
 
 template <int W>
@@ -49,6 +56,7 @@ LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<sc
   const int lane = first % kTile;
   const std::ptrdiff_t tile = first / kTile;
   const auto at = [&](auto* base, int rows) { return base + tile * rows * kTile + lane; };
+  const auto if_any = [&](double* base, int rows) { return rows > 0 ? at(base, rows) : nullptr; };
   const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
   auto* parameters = at(b.parameters, model.layout.rows());
   const int* slot = b.draws == nullptr ? nullptr : at(b.draw_slot, 1);
@@ -71,7 +79,11 @@ LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<sc
           slot,
           b.overview == nullptr ? nullptr : b.overview + first,
           load_int<L>(at(b.chain, 1)),
-          load_int<L>(at(b.unit, 1))};
+          load_int<L>(at(b.unit, 1)),
+          {if_any(b.fields, b.field_rows)},
+          if_any(b.counters, b.counter_rows),
+          {b.shared, b.shared_place == nullptr ? nullptr : b.shared_place + first,
+           std::ptrdiff_t(b.tiles) * kTile}};
 }
 
 /// A workspace in the memory of `state` (3 rows() rows) and `energy` (rows() + cache_rows() of them).
@@ -136,16 +148,19 @@ LOCKSTEP_FN void stage_load(const Model& model, const LaunchSpec& spec, const Dr
   copy_rows<L>(model.rows(), w.gradient, w.g);
 }
 
-/// A transition's proposal, with the gradients that it wants.
+/// A transition's proposal, with the steps that it wants.
 template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN Proposal<L, E> stage_propose(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                                          const W& w) {
   auto r = Transition::template begin<L, E>(model, spec, draw, w);
-  const int last = static_cast<int>(reduce_max(r.steps));
+  int last = static_cast<int>(reduce_max(r.steps));
   for (int s = 1; s <= last; ++s) {
-    Transition::move(model, s, r, w);
-    model.template gradient<L>(w.x, w.parameters, w.g);
-    Transition::push(model, s, r, w);
+    const L step = L(scalar_t<L>(s));
+    Transition::move(model, draw, step, r, w);
+    if constexpr (Transition::kGradients) model.template gradient<L>(w.x, w.parameters, w.g);
+    if constexpr (Transition::kEnergies) stage_evaluate<L, E>(model, w);
+    Transition::push(model, draw, step, r, w);
+    if constexpr (Transition::kSelfEnding) last = static_cast<int>(reduce_max(r.steps));
   }
   Transition::end(model, r, w);
   return r;
@@ -181,12 +196,8 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   using S = scalar_t<E>;
   const E log_ratio = (w.ce[0] - w.cache[0]) + proposal.log_ratio;
   // Outside a box the density is zero: a reflected step longer than the box may still be outside.
-  auto inside = mask_not(L(0) > L(0));
-  if (model.box() < std::numeric_limits<double>::infinity()) LOCKSTEP_UNROLL
-  for (int j = 0; j < model.samples() * model.dim(); ++j)
-    inside = mask_and(inside, abs(w.x[j]) <= L(scalar_t<L>(model.box())));
   const auto legal = mask_and(
-      cast_mask<E>(inside),
+      cast_mask<E>(inside_box<L>(model, w.x)),
       log_ratio >
           E(S(-1e300 < std::numeric_limits<S>::lowest() ? std::numeric_limits<S>::lowest() : -1e300)));
   const E a = select(legal, exp(min(log_ratio, E(0))), E(0));  // NaN compares false: rejected
@@ -202,8 +213,9 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   select_rows(model.rows(), accept_state, w.x, w.position);
   select_rows(model.rows(), accept_state, w.g, w.gradient);
   select_rows(model.cache_rows(), accept, w.ce, w.cache);
+  proposal.accepted = select(accept, E(1), E(0));
   add_to(w.stats + stat_acceptance * kTile, a);
-  add_to(w.stats + stat_accepted * kTile, select(accept, E(1), E(0)));
+  add_to(w.stats + stat_accepted * kTile, proposal.accepted);
   add_to(w.stats + stat_divergences * kTile, diverging);
   add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
   proposal.acceptance = a;
@@ -367,6 +379,7 @@ LOCKSTEP_FN void advance_lanes(const Model& model, const LaunchSpec& spec, const
     auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
     stage_evaluate<L, E>(model, w);
     stage_decide<L, E>(model, spec, draw, proposal, w);
+    Transition::decided(model, spec, draw, proposal, w);
     if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, proposal, w);
   }
 }

@@ -38,7 +38,7 @@ LOCKSTEP_FN double step_scale(const LaunchSpec& spec, std::uint32_t iteration) {
 
 /// Hamiltonian Monte Carlo with the leapfrog integrator (Neal 2011). Costs `steps` gradients: the last one is
 /// kept for the next transition. Lanes with fewer steps wait with a step size of zero, which moves nothing.
-struct Hmc {
+struct Hmc : TransitionDefaults {
   static TransitionInfo info() {
     return {.name = "hmc",
             .summary = "Hamiltonian Monte Carlo, leapfrog, jittered trajectories",
@@ -67,17 +67,16 @@ struct Hmc {
     return r;
   }
   /// The drift of step s, from 1 on.
-  template <class L, class E, class Model, class W>
-  LOCKSTEP_FN static void move(const Model& model, int s, const Proposal<L, E>& r, const W& w) {
-    drift(model, w.parameters, select(L(scalar_t<L>(s)) <= r.steps, r.step, L(0)), w.x, w.p);
+  template <class L, class E, class Model, class D, class W>
+  LOCKSTEP_FN static void move(const Model& model, const D&, L s, const Proposal<L, E>& r, const W& w) {
+    drift(model, w.parameters, select(s <= r.steps, r.step, L(0)), w.x, w.p);
     reflect<L>(model, w.x, w.p);
   }
   /// Its kick, by the gradient at the new position: half a one at the end.
-  template <class L, class E, class Model, class W>
-  LOCKSTEP_FN static void push(const Model& model, int s, const Proposal<L, E>& r, const W& w) {
-    using R = scalar_t<L>;
-    const L drifting = select(L(R(s)) <= r.steps, r.step, L(0));
-    const L share = select(L(R(s)) < r.steps, L(1), L(R(0.5)));
+  template <class L, class E, class Model, class D, class W>
+  LOCKSTEP_FN static void push(const Model& model, const D&, L s, const Proposal<L, E>& r, const W& w) {
+    const L drifting = select(s <= r.steps, r.step, L(0));
+    const L share = select(s < r.steps, L(1), L(scalar_t<L>(0.5)));
     kick(model, w.parameters, drifting * share, w.x, w.g, w.p);
   }
   /// After the last kick.

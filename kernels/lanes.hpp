@@ -46,6 +46,22 @@ struct LaneTraits<double> {
   static constexpr int width = 1;
 };
 
+/// Lanes of double beside those of L, for what is in double whatever the precision of a run.
+template <class L>
+struct WideLane {
+  using type = double;
+};
+template <class L>
+using wide_t = typename WideLane<L>::type;
+
+/// One chain alone by the arithmetic of L: a pack of one, whose bits are those of any other.
+template <class L>
+struct OneLane {
+  using type = L;
+};
+template <class L>
+using one_lane_t = typename OneLane<L>::type;
+
 template <class L>
 using scalar_t = typename LaneTraits<L>::scalar;
 template <class L>
@@ -107,6 +123,9 @@ template <class L>
 requires ScalarLane<L> LOCKSTEP_FN L from_int23(std::uint32_t a) {
   return static_cast<L>(static_cast<std::int32_t>(a >> 9));
 }
+
+/// A whole number, 0 to 2^24.
+LOCKSTEP_SCALAR std::uint32_t to_int(T a) { return static_cast<std::uint32_t>(a); }
 
 #undef LOCKSTEP_SCALAR
 }  // namespace lockstep

@@ -89,6 +89,16 @@ LOCKSTEP_FN void reflect(const Model& model, X x, M p) {
   }
 }
 
+/// Where x lies in the box.
+template <class L, class Model, class X>
+LOCKSTEP_FN auto inside_box(const Model& model, X x) {
+  auto inside = mask_not(L(0) > L(0));
+  if (model.box() < std::numeric_limits<double>::infinity()) LOCKSTEP_UNROLL
+  for (int j = 0; j < model.samples() * model.dim(); ++j)
+    inside = mask_and(inside, abs(x[j]) <= L(scalar_t<L>(model.box())));
+  return inside;
+}
+
 /// |p|^2 / 2 in the energy precision.
 template <class E, class L, class Model, class M>
 LOCKSTEP_FN E kinetic_energy(const Model& model, M p) {
@@ -105,11 +115,23 @@ LOCKSTEP_FN E kinetic_energy(const Model& model, M p) {
 template <class L, class E>
 struct Proposal {
   E log_ratio = E(0);  // what it adds to log density(new) - log density(old): kinetic(old) - kinetic(new)
-  L steps = L(0);      // gradients taken, one after each move
+  L steps = L(0);      // evaluations wanted, one after each move
   L jitter = L(1);     // the trajectory's share of its mean length
   L step = L(0);       // the step size of this iteration
   E kinetic = E(0);  // kinetic(old), which is finite whatever became of the trajectory; 0 without a momentum
-  E acceptance = E(0);  // its probability: the driver's answer
+  E acceptance = E(0);  // its probability, and 1 or 0: the driver's answer
+  E accepted = E(0);
 };
+/// f(part of a, the same of b) for all parts.
+template <class A, class B, class F>
+LOCKSTEP_FN void each_part(A& a, B& b, F&& f) {
+  f(a.log_ratio, b.log_ratio);
+  f(a.steps, b.steps);
+  f(a.jitter, b.jitter);
+  f(a.step, b.step);
+  f(a.kinetic, b.kinetic);
+  f(a.acceptance, b.acceptance);
+  f(a.accepted, b.accepted);
+}
 
 }  // namespace lockstep

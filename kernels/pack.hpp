@@ -58,6 +58,15 @@ struct LaneTraits<Pack<T, W>> {
 };
 
 template <class T, int W>
+struct WideLane<Pack<T, W>> {
+  using type = Pack<double, W>;
+};
+template <class T, int W>
+struct OneLane<Pack<T, W>> {
+  using type = Pack<T, 1>;
+};
+
+template <class T, int W>
 struct IntLane<Pack<T, W>> {
   using type = Pack<std::uint32_t, W>;
 };
@@ -132,7 +141,7 @@ LOCKSTEP_PACK PackMask<T, W> mask_not(PackMask<T, W> a) {
 }
 
 template <class L>
-requires(lane_width<L> > 1) LOCKSTEP_FN L load(const scalar_t<L>* p) {
+requires(!ScalarLane<L>) LOCKSTEP_FN L load(const scalar_t<L>* p) {
   L r;
   for (int k = 0; k < L::registers; ++k) r.v[k] = hn::LoadU(typename L::Tag(), p + k * L::Layout::lanes);
   return r;
@@ -165,7 +174,7 @@ requires(lane_width<L> == W) LOCKSTEP_FN L cast(Pack<T, W> a) {
   }
 }
 template <class L, class T>
-requires(lane_width<L> > 1 && std::is_arithmetic_v<T>) LOCKSTEP_FN L cast(T a) {
+requires(!ScalarLane<L> && std::is_arithmetic_v<T>) LOCKSTEP_FN L cast(T a) {
   return L(static_cast<scalar_t<L>>(a));
 }
 template <class L, class T, int W>
@@ -179,11 +188,11 @@ requires(lane_width<L> == W) LOCKSTEP_FN mask_t<L> cast_mask(PackMask<T, W> m) {
 
 // --- integers for random numbers ------------------------------------------------------------------
 template <class L>
-requires(lane_width<L> > 1) LOCKSTEP_FN int_lane_t<L> load_int(const std::uint32_t* p) {
+requires(!ScalarLane<L>) LOCKSTEP_FN int_lane_t<L> load_int(const std::uint32_t* p) {
   return load<int_lane_t<L>>(p);
 }
 template <class L>
-requires(lane_width<L> > 1) LOCKSTEP_FN L from_signed(int_lane_t<L> a) {
+requires(!ScalarLane<L>) LOCKSTEP_FN L from_signed(int_lane_t<L> a) {
   using T = scalar_t<L>;
   alignas(64) std::uint32_t x[lane_width<L>];
   alignas(64) T y[lane_width<L>];
@@ -191,17 +200,25 @@ requires(lane_width<L> > 1) LOCKSTEP_FN L from_signed(int_lane_t<L> a) {
   for (int i = 0; i < lane_width<L>; ++i) y[i] = static_cast<T>(static_cast<std::int32_t>(x[i]));
   return load<L>(y);
 }
+template <class T, int W>
+LOCKSTEP_FN Pack<std::uint32_t, W> to_int(Pack<T, W> a) {
+  alignas(64) T x[W];
+  alignas(64) std::uint32_t y[W];
+  store(x, a);
+  for (int i = 0; i < W; ++i) y[i] = static_cast<std::uint32_t>(x[i]);
+  return load<Pack<std::uint32_t, W>>(y);
+}
 template <int S, int W>
 LOCKSTEP_FN Pack<std::uint32_t, W> shift_right(Pack<std::uint32_t, W> a) {
   for (auto& r : a.v) r = hn::ShiftRight<S>(r);
   return a;
 }
 template <class L>
-requires(lane_width<L> > 1) LOCKSTEP_FN L from_int31(int_lane_t<L> a) {
+requires(!ScalarLane<L>) LOCKSTEP_FN L from_int31(int_lane_t<L> a) {
   return from_signed<L>(shift_right<1>(a));
 }
 template <class L>
-requires(lane_width<L> > 1) LOCKSTEP_FN L from_int23(int_lane_t<L> a) {
+requires(!ScalarLane<L>) LOCKSTEP_FN L from_int23(int_lane_t<L> a) {
   return from_signed<L>(shift_right<9>(a));
 }
 template <int W>
@@ -215,15 +232,26 @@ LOCKSTEP_FN void multiply_wide(Pack<std::uint32_t, W> a, std::uint32_t b, Pack<s
                                Pack<std::uint32_t, W>& lo) {
   using P = Pack<std::uint32_t, W>;
   constexpr int n = P::Layout::lanes;
-  const typename P::Tag d;
-  const hn::Repartition<std::uint64_t, typename P::Tag> d64;
-  static_assert(n >= 4);
-  const auto factor = hn::Set(d, b);
-  for (int k = 0; k < P::registers; ++k) {
-    const auto even = hn::MulEven(a.v[k], factor);  // 64-bit products of lanes 0, 2, 4, ...
-    const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a.v[k]))), factor);
-    lo.v[k] = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
-    hi.v[k] = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  if constexpr (n < 4) {  // one chain: no room for a product beside it
+    alignas(64) std::uint32_t x[W], high[W], low[W];
+    store(x, a);
+    for (int i = 0; i < W; ++i) {
+      const std::uint64_t product = static_cast<std::uint64_t>(x[i]) * b;
+      high[i] = static_cast<std::uint32_t>(product >> 32);
+      low[i] = static_cast<std::uint32_t>(product);
+    }
+    hi = load<P>(high);
+    lo = load<P>(low);
+  } else {
+    const typename P::Tag d;
+    const hn::Repartition<std::uint64_t, typename P::Tag> d64;
+    const auto factor = hn::Set(d, b);
+    for (int k = 0; k < P::registers; ++k) {
+      const auto even = hn::MulEven(a.v[k], factor);  // 64-bit products of lanes 0, 2, 4, ...
+      const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a.v[k]))), factor);
+      lo.v[k] = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+      hi.v[k] = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+    }
   }
 }
 

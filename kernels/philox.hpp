@@ -88,16 +88,18 @@ LOCKSTEP_FN void philox(I (&c)[4], StreamKey key) {
 #endif
 }
 
-/// The draws of one purpose in one iteration, for each lane's (chain, unit).
-template <class L>
+/// The draws of one iteration for each lane's (chain, unit). Number is an integer, or one for each lane where lanes are at
+/// different iterations.
+template <class L, class Number = std::uint32_t>
 struct Draw {
   using I = int_lane_t<L>;
   StreamKey key;
-  std::uint32_t iteration;
+  Number iteration;
   I chain, unit;
 
-  LOCKSTEP_FN void words(Purpose purpose, std::uint32_t block, I (&w)[4]) const {
-    w[0] = I((static_cast<std::uint32_t>(purpose) << 24) | block);
+  template <class Block>
+  LOCKSTEP_FN void words(Purpose purpose, Block block, I (&w)[4]) const {
+    w[0] = I(static_cast<std::uint32_t>(purpose) << 24) ^ I(block);
     w[1] = I(iteration);
     w[2] = chain;
     w[3] = unit;
@@ -121,6 +123,12 @@ struct Draw {
   LOCKSTEP_FN L uniform(Purpose purpose, std::uint32_t block = 0) const {
     I w[4];
     words(purpose, block, w);
+    return uniform(w[0]);
+  }
+  /// The one of each lane's block, a whole number below 2^24.
+  LOCKSTEP_FN L uniform_at(Purpose purpose, L block) const {
+    I w[4];
+    words(purpose, to_int(block), w);
     return uniform(w[0]);
   }
   /// Calls put(index, normal) for `count` standard normals.

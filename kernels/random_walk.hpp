@@ -12,7 +12,7 @@ struct RandomWalk : WithoutGradients {
             .summary = "random-walk Metropolis",
             .formula = "x' = x + step_size * metric * normal",
             .source = "Metropolis et al. (1953)",
-            .gradients = false,
+            .gradients = kGradients,
             .target_acceptance = 0.3,
             .harmonic_mean = false};
   }

@@ -106,6 +106,34 @@ LOCKSTEP_FN void select_rows(int count, Mask mask, From from, To to) {
   for (int j = 0; j < count; ++j) to.set(j, select(mask, from[j], to[j]));
 }
 
+/// The lists that all chains of a unit share, of a length of its own for each unit (TransitionInfo::shared): every lane
+/// sees its unit's.
+template <class L>
+struct SharedLists {
+  using V = wide_t<L>;
+  static constexpr int W = lane_width<L>;
+  const double* values = nullptr;
+  const std::int32_t* places = nullptr;  // [list][first, size][stride], of this group's chains
+  std::ptrdiff_t stride = 0;
+
+  LOCKSTEP_FN V size(int list) const {
+    alignas(64) double n[W];
+    for (int i = 0; i < W; ++i) n[i] = places[(2 * list + 1) * stride + i];
+    return load<V>(n);
+  }
+  /// Numbers `index` of a list, which are clamped to it; 0 of an empty one.
+  LOCKSTEP_FN V get(int list, V index) const {
+    alignas(64) double k[W], v[W];
+    store(k, index);
+    for (int i = 0; i < W; ++i) {
+      const std::int32_t *first = places + 2 * list * stride + i, last = first[stride] - 1;
+      const double within = k[i] > 0 ? (k[i] < last ? k[i] : last) : 0;
+      v[i] = last < 0 ? 0 : values[first[0] + static_cast<std::int32_t>(within)];
+    }
+    return load<V>(v);
+  }
+};
+
 /// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the
 /// work.
 struct NoGradient {

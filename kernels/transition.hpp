@@ -2,20 +2,39 @@
 #pragma once
 // A transition leaves the density of its model invariant. It is a struct of static functions in a header of its own
 // and a line in kernels/transitions.list; kernels/hmc.hpp is the worked example. In each iteration it is called, for
-// a group of chains (L their lanes, E those of energies; W their rows: state, parameters, workspace),
+// a group of chains (L their lanes, E those of energies; W their rows: state, parameters, workspace, and its own data),
 //
-//   known_steps<R>(spec, iteration)      on the host: how many gradients every chain will want, or -1 where they differ
-//   begin<L, E>(model, spec, draw, w)    with w.x the position, w.g the gradient there; how many gradients it wants
-//   move(model, s, proposal, w)          before gradient s = 1, 2, ..: to where it is wanted
-//   push(model, s, proposal, w)          with that gradient in w.g
+//   known_steps<R>(spec, iteration)      on the host: how many steps every chain will take, or -1 where they differ
+//   begin<L, E>(model, spec, draw, w)    with w.x the position, w.g the gradient there; how many steps it wants
+//   move(model, draw, s, proposal, w)    before step s = 1, 2, ..: to where the gradient is wanted
+//   push(model, draw, s, proposal, w)    with that gradient in w.g
 //   end(model, proposal, w)              after the last: log_ratio
 //
-// and then w.x, w.g are accepted with probability min(1, density(x) / density(position) exp(log_ratio)), or left.
+// and then w.x, w.g are accepted with probability min(1, density(x) / density(position) exp(log_ratio)), or left, and
+//
+//   decided(model, spec, draw, proposal, w)   with the state as it is now in w.position, w.cache
+//
+// is told. Lanes that wait for others are moved and pushed too, with s > steps: that must change nothing.
+//
+// Its own data it declares (TransitionInfo) and finds in the rows of its chains, all in double, lanes wide_t<L>:
+//   w.fields[row]            what a chain carries from iteration to iteration, zero at first
+//   w.count(k, value)        adds to its k-th counter
+//   w.shared.get(k, index)   its k-th list, one for each unit of chains (Engine::set_shared); w.shared.size(k)
 #include <string>
+#include <vector>
 
 #include "kernels/launch_spec.hpp"
 
 namespace lockstep {
+
+/// Rows of double of each chain: `fixed` and, for each row of a position, `per_row`. In w.fields they follow one
+/// another in the order in which they are declared.
+struct TransitionField {
+  std::string name;
+  int fixed = 0, per_row = 0;
+  bool saved = true;  // part of Engine::state(); false: means nothing after an iteration
+  int rows(int of_position) const { return fixed + per_row * of_position; }
+};
 
 /// What the host needs to know of a transition.
 struct TransitionInfo {
@@ -25,18 +44,41 @@ struct TransitionInfo {
   double target_acceptance =
       0.9;                    // of dual averaging (of HMC at 0.8 the banana's tails are biased, and silent)
   bool harmonic_mean = true;  // over chains: false where proposals are meant to be rejected
+  std::vector<TransitionField> fields = {};
+  std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
+  std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
 };
 
-/// The rest of a transition that wants no gradient.
-struct WithoutGradients {
+/// The rows of all its fields together.
+inline int field_rows(const TransitionInfo& transition, int of_position) {
+  int rows = 0;
+  for (const TransitionField& f : transition.fields) rows += f.rows(of_position);
+  return rows;
+}
+
+/// What a transition is unless it says otherwise.
+struct TransitionDefaults {
+  static constexpr bool kGradients = true;  // a step takes the gradient
+  static constexpr bool kEnergies =
+      false;  // a step takes the log density, into w.ce; else the last one alone does
+  /// `push` may raise proposal.steps: it ends when it sees fit. The block driver then lets each chain begin its next
+  /// iteration while others go on with theirs; begin wants one step at least.
+  static constexpr bool kSelfEnding = false;
+  template <class Model, class D, class P, class W>
+  LOCKSTEP_FN static void decided(const Model&, const LaunchSpec&, const D&, const P&, const W&) {}
+};
+
+/// The rest of a transition that takes no step.
+struct WithoutGradients : TransitionDefaults {
+  static constexpr bool kGradients = false;
   template <class R>
   static int known_steps(const LaunchSpec&, std::uint32_t) {
     return 0;
   }
-  template <class Model, class P, class W>
-  LOCKSTEP_FN static void move(const Model&, int, const P&, const W&) {}
-  template <class Model, class P, class W>
-  LOCKSTEP_FN static void push(const Model&, int, const P&, const W&) {}
+  template <class Model, class D, class L, class P, class W>
+  LOCKSTEP_FN static void move(const Model&, const D&, L, const P&, const W&) {}
+  template <class Model, class D, class L, class P, class W>
+  LOCKSTEP_FN static void push(const Model&, const D&, L, const P&, const W&) {}
   template <class Model, class P, class W>
   LOCKSTEP_FN static void end(const Model&, P&, const W&) {}
 };

@@ -26,9 +26,8 @@ class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
     for_each_block<L, E>(model_, b, false, threads_, density_, [](auto& block) { block.initialize(); });
   }
   void launch(const BatchView<R, S>& b, const LaunchSpec& spec) override {
-    for_each_block<L, E>(model_, b, spec.covariance, threads_, density_, [&](auto& block) {
-      for (std::uint32_t t = spec.begin; t < spec.end; ++t) block.iterate(transition_, spec, t);
-    });
+    for_each_block<L, E>(model_, b, spec.covariance, threads_, density_,
+                         [&](auto& block) { block.advance(transition_, spec); });
   }
   const Model model_;
   const BlockTransition<L, E, Model>& transition_;

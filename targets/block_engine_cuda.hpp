@@ -34,8 +34,8 @@ const CudaTransitions& cuda_transitions() {
   return all;
 }
 
-/// The transition of a name, which is in the list.
-const CudaTransitions& find_cuda_transition(const std::string& name);
+/// Those of the list, by name; tests add theirs.
+std::map<std::string, const CudaTransitions*>& cuda_transition_registry();
 
 template <class R, class E, class Model>
 class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
@@ -48,7 +48,7 @@ class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
         density_(std::move(density)) {}
   std::size_t bytes() const override {
     return EngineMemory<CudaBackend, R, E>::bytes() +
-           CudaBlocks<R, E, Model>::bytes_of_chain(model_) * std::size_t(this->padded_chains());
+           CudaBlocks<R, E, Model>::bytes_of_chain(model_, transition_) * std::size_t(this->padded_chains());
   }
 
  private:
@@ -73,7 +73,7 @@ template <class R, class E>
 std::unique_ptr<Engine> make_cuda_block_engine(const EngineSpec& spec,
                                                std::unique_ptr<CudaDensity<R, E>> density) {
   return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
-    const auto& of = std::get<CudaTransitionForModels<R, E>>(find_cuda_transition(transition_of(spec).name));
+    const auto& of = std::get<CudaTransitionForModels<R, E>>(*cuda_transition_registry().at(transition_of(spec).name));
     const OpaqueDensity opaque{density->dim(), density->quantities()};
     return std::make_unique<CudaBlockEngine<R, E, Model>>(make_model<Model>(opaque, spec.model), spec,
                                                           *std::get<const CudaTransition<R, E, Model>*>(of),

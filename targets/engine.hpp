@@ -2,6 +2,7 @@
 #pragma once
 // What the host sees of a batch of chains: a model (target, path or pseudo-extended target) bound to a back
 // end. One interface for every density, precision and device; numbers cross it in double, row by row.
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,6 +51,9 @@ inline const TransitionInfo& transition_of(const EngineSpec& spec) {
   return spec.transition != nullptr ? *spec.transition : *transition_registry().front();
 }
 
+/// A list of numbers for each unit of chains.
+using UnitList = std::map<std::uint32_t, std::vector<double>>;
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -69,10 +73,15 @@ class Engine {
   virtual std::vector<double> cache() = 0;
   /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
   /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, statistics
-  /// since the last reset, which chain holds which level (not the moments). An interrupted run goes on from it bit for
+  /// since the last reset, the transition's saved fields, which chain holds which level (not the moments). An interrupted run goes on from it bit for
   /// bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
+  /// The fields of its transition (TransitionInfo::fields), one after the other; set_position makes them zero.
+  virtual std::vector<double> fields() = 0;
+  /// Sets the transition's list of that number (TransitionInfo::shared) for the chains of every unit; a unit that is
+  /// not named has an empty one, as all have at first. Not part of state().
+  virtual void set_shared(int list, const UnitList& of_unit) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
   /// Models on a path: sets the inverse temperatures, and lets the cached log densities follow. No gradient.
@@ -88,7 +97,7 @@ class Engine {
   virtual void advance(const LaunchSpec& spec) = 0;
   /// (beta, Delta) of the last launch: [iteration][beta, Delta][padded chains].
   virtual std::vector<double> trace() = 0;
-  /// Statistics (StatRow) and moments (MomentLayout) summed since the last reset.
+  /// Statistics (StatRow, then the transition's counters) and moments (MomentLayout) summed since the last reset.
   virtual std::vector<double> stats(bool reset) = 0;
   virtual std::vector<double> moments(bool reset) = 0;
   std::vector<double> take_stats() { return stats(true); }

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "targets/engine.hpp"
+#include "targets/shared_lists.hpp"
 
 namespace lockstep {
 
@@ -22,8 +22,8 @@ struct EngineShape {
 
 template <class Model>
 EngineShape engine_shape(const Model& model, bool work_rows) {
-  return {model.dim(), model.samples(), model.rows(), model.cache_rows(), model.density.quantities(), model.layout,
-          Model::kTempered, work_rows};
+  return {model.dim(),  model.samples(),  model.rows(), model.cache_rows(), model.density.quantities(),
+          model.layout, Model::kTempered, work_rows};
 }
 
 /// A Backend gives memory (`vector<T>`), some rows of it to read or to write on the host (`read_rows`,
@@ -35,6 +35,8 @@ class EngineMemory : public Engine {
       : Engine(static_cast<int>(spec.chain.size())),
         backend_(spec),
         shape_(shape),
+        transition_(transition_of(spec)),
+        field_rows_(lockstep::field_rows(transition_, shape.rows)),
         moments_{shape.dim, shape.quantities, spec.covariance},
         tiles_((chains_ + kTile - 1) / kTile),
         threads_(spec.threads),
@@ -46,6 +48,9 @@ class EngineMemory : public Engine {
     parameters_.resize(rows(shape_.layout.rows()));
     stats_.resize(rows(kStatRows));
     accumulators_.resize(rows(moments_.rows()));
+    fields_.resize(rows(field_rows_));
+    counters_.resize(rows(int(transition_.counters.size())));
+    lists_.resize(transition_.shared.size());
     mode_.resize(rows(1), -1);
     trip_.resize(rows(1), 0);
     std::vector<int> holder(chains_);
@@ -70,6 +75,7 @@ class EngineMemory : public Engine {
     unit.resize(rows(1), unit.back());
     chain_.assign(chain.begin(), chain.end());
     unit_.assign(unit.begin(), unit.end());
+    if (!lists_.empty()) set_shared(0, {});
   }
 
   int dim() const override { return shape_.dim; }
@@ -85,6 +91,7 @@ class EngineMemory : public Engine {
   void set_position(std::span<const double> rows) override {
     put_rows(position_, shape_.rows, 0, shape_.rows, rows);
     Backend::fill(mode_, -1);
+    Backend::fill(fields_, 0.0);
   }
   std::vector<double> position() override { return get_rows(position_, shape_.rows); }
   std::vector<double> gradient() override { return get_rows(gradient_, shape_.rows); }
@@ -107,6 +114,14 @@ class EngineMemory : public Engine {
     });
     std::vector<int> holder(rows.begin(), rows.end());
     Backend::from_host(holder_, holder);
+  }
+
+  std::vector<double> fields() override { return get_rows(fields_, field_rows_); }
+  void set_shared(int list, const UnitList& of_unit) override {
+    lists_.at(list) = of_unit;
+    const PlacedLists placed = place_lists(lists_, Backend::to_host(unit_));
+    Backend::from_host(shared_, placed.values);
+    Backend::from_host(shared_place_, placed.places);
   }
 
   void initialize() override { start(view()); }
@@ -140,7 +155,12 @@ class EngineMemory : public Engine {
     if (shape_.tempered && s.tempering == Tempering::swap) return advance_swapping(s);
     launch(view(), s);
   }
-  std::vector<double> stats(bool reset) override { return read(stats_, kStatRows, reset); }
+  std::vector<double> stats(bool reset) override {
+    auto all = read(stats_, kStatRows, reset);
+    const auto counters = read(counters_, int(transition_.counters.size()), reset);
+    all.insert(all.end(), counters.begin(), counters.end());
+    return all;
+  }
   std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
   std::vector<double> trace() override { return Backend::to_host(trace_); }
   std::vector<float> draws() override { return Backend::to_host(draws_); }
@@ -151,7 +171,7 @@ class EngineMemory : public Engine {
     };
     return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
                trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
-               overview_);
+               overview_, fields_, counters_, shared_, shared_place_);
   }
 
  protected:
@@ -211,6 +231,12 @@ class EngineMemory : public Engine {
     v.draw_slot = Backend::data(draw_slot_);
     v.stored_chains = stored_chains_;
     v.overview = overview_.empty() ? nullptr : Backend::data(overview_);
+    v.fields = Backend::data(fields_);
+    v.field_rows = field_rows_;
+    v.counters = Backend::data(counters_);
+    v.counter_rows = int(transition_.counters.size());
+    v.shared = Backend::data(shared_);
+    v.shared_place = Backend::data(shared_place_);
     return v;
   }
 
@@ -225,6 +251,13 @@ class EngineMemory : public Engine {
     f(mode_, 1, 0, 1);
     f(trip_, 1, 0, 1);
     f(stats_, kStatRows, 0, kStatRows);
+    f(counters_, int(transition_.counters.size()), 0, int(transition_.counters.size()));
+    int first = 0;
+    for (const TransitionField& field : transition_.fields) {
+      const int rows = field.rows(shape_.rows);
+      if (field.saved) f(fields_, field_rows_, first, rows);
+      first += rows;
+    }
   }
 
   template <class T>
@@ -262,6 +295,8 @@ class EngineMemory : public Engine {
   }
 
   EngineShape shape_;
+  const TransitionInfo& transition_;
+  int field_rows_;
   MomentLayout moments_;
   int tiles_, threads_, block_threads_;
   Vector<R> position_, gradient_, parameters_, work_;
@@ -273,6 +308,9 @@ class EngineMemory : public Engine {
   Vector<std::uint32_t> chain_, unit_;
   Vector<float> draws_, overview_;
   Vector<int> draw_slot_;
+  Vector<double> fields_, counters_, shared_;
+  Vector<std::int32_t> shared_place_;
+  std::vector<UnitList> lists_;
   int stored_chains_ = 0;
   std::uint32_t draw_capacity_ = 0, overview_capacity_ = 0;
 };

@@ -11,6 +11,7 @@
 #include "tests/emulation/scalar_engine.hpp"
 #include "tests/support/decoder.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/own_data.hpp"
 
 namespace {
 using namespace lockstep;
@@ -111,6 +112,37 @@ TEST_P(Launches, WhatIsReadIsTheScalarCpus) {
   EXPECT_EQ(std::get<1>(device), std::get<1>(scalar));
   EXPECT_EQ(std::get<2>(device), std::get<2>(scalar));
   EXPECT_EQ(std::get<0>(device).size(), std::size_t(3 * 4 * (target_->dim() + kDrawExtraRows)));
+}
+
+// Transitions that own data: the lists, fields and counters of the device are the scalar CPU's, and so is what chains do
+// that go through their iterations at their own pace.
+TEST(OwnDataLaunches, BitsAreTheScalarCpus) {
+  for_each_with_data([]<class Transition>() {
+    static const TransitionInfo info = Transition::info();
+    for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
+      Named n = named(info.name, "gaussian", kind, kind == ModelKind::pseudo_extended ? 2 : 1);
+      BatchCase& c = n.batch;
+      c.transition = &info;
+      c.precision = Precision::mixed;
+      if (kind == ModelKind::path) c.tempering = Tempering::gibbs;
+      c.prepare = [](Engine& e) { prepare<Transition>(e, 14); };
+      const auto target = make_target(n.target);
+      const EngineFactory scalar = [&](const EngineSpec&spec) { return scalar_engine(n.target, spec); },
+                          device = on_device(*target);
+      const BatchResult expected = run_batch(scalar, c);
+      for (const Split& split :
+           {Split{.launches = {2}}, Split{.block_threads = 256}, Split{.engines = {33}}}) {
+        const BatchResult found = run_batch(device, c, split);
+        expect_equal(found, expected);
+        EXPECT_EQ(found.fields, expected.fields);
+      }
+      const auto from = make_engine(device, c), to = make_engine(scalar, c);
+      from->advance(make_launch(c, 0, 2));
+      to->set_state(from->state());
+      for (Engine* e : {from.get(), to.get()}) e->advance(make_launch(c, 2, 6));
+      EXPECT_EQ(from->state(), to->state()) << info.name;
+    }
+  });
 }
 
 /// An engine of 40 chains, in units of four, of mixed precision, in one block of many threads too many.

@@ -10,6 +10,10 @@ std::optional<CudaDevice> find_cuda_device(std::string*) { return CudaDevice{"em
 bool cuda_available() { return true; }
 }  // namespace lockstep
 
+namespace lockstep::testing {
+void add_own_data_transitions();  // own_data.cpp
+}
+
 namespace {
 
 class Complaints : public ::testing::EmptyTestEventListener {
@@ -25,6 +29,7 @@ class Complaints : public ::testing::EmptyTestEventListener {
 
 int main(int argc, char** argv) {
   emulated::Device::the();
+  lockstep::testing::add_own_data_transitions();
   ::testing::InitGoogleTest(&argc, argv);
   ::testing::UnitTest::GetInstance()->listeners().Append(new Complaints);
   return RUN_ALL_TESTS();

@@ -5,6 +5,7 @@
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/own_data.hpp"
 
 namespace lockstep::testing {
 namespace {
@@ -23,6 +24,10 @@ struct ScalarBackend : FusedCpu {
     for_each_transition([&]<class Transition>() {
       if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, b, spec, 1);
     });
+    if constexpr (!std::is_same_v<R, E>)  // in one precision
+      for_each_with_data([&]<class Transition>() {
+        if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, b, spec, 1);
+      });
   }
 };
 

@@ -23,7 +23,8 @@ struct BatchCase {
   bool covariance = true, chees = false;
   double step_size = 0.3, trajectory_time = 1.1;
   StreamKey key{123, 456};
-  Tempering tempering = Tempering::fixed;  // on a path
+  Tempering tempering = Tempering::fixed;     // on a path
+  std::function<void(Engine&)> prepare = {};  // before the chains start
 };
 
 /// How the work is divided: no bit of a result may depend on it.
@@ -39,8 +40,8 @@ struct Split {
 
 /// Everything an engine gives back, [row][chain] over all its engines.
 struct BatchResult {
-  std::vector<double> position, gradient, cache, stats, moments;
-  std::vector<float> draws;  // [draw][row][chain]
+  std::vector<double> position, gradient, cache, stats, moments, fields;  // fields: those that are saved
+  std::vector<float> draws;                                               // [draw][row][chain]
   int rows = 0, cache_rows = 0;
   bool operator==(const BatchResult&) const = default;
 };
@@ -120,6 +121,7 @@ inline std::unique_ptr<Engine> make_engine(const EngineFactory& make, const Batc
     }
     engine->set_ladder(ladder, weight, step);
   }
+  if (c.prepare) c.prepare(*engine);
   engine->set_position(start);
   engine->initialize();
   return engine;
@@ -168,6 +170,15 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
   result.cache = engine->cache();
   result.stats = engine->take_stats();
   result.moments = engine->take_moments();
+  if (c.transition != nullptr) {
+    const auto fields = engine->fields();
+    auto from = fields.begin();
+    for (const TransitionField& field : c.transition->fields) {
+      const auto to = from + std::ptrdiff_t(field.rows(engine->rows())) * chains;
+      if (field.saved) result.fields.insert(result.fields.end(), from, to);
+      from = to;
+    }
+  }
   result.rows = engine->rows();
   result.cache_rows = engine->cache_rows();
   return result;
@@ -198,6 +209,7 @@ inline BatchResult run_batch(const EngineFactory& make, const BatchCase& c, cons
     join(whole.cache, part.cache);
     join(whole.stats, part.stats);
     join(whole.moments, part.moments);
+    join(whole.fields, part.fields);
     join(whole.draws, part.draws);
   }
   return whole;

@@ -7,6 +7,7 @@
 
 #include "targets/engine_cpu.hpp"
 #include "tests/support/exact_start.hpp"
+#include "tests/support/own_data.hpp"
 #include "tests/support/statistics.hpp"
 
 namespace lockstep::testing {
@@ -69,6 +70,13 @@ inline std::vector<double> functionals(const ModelSpec& m, const double* rows, c
   return f;
 }
 
+/// What a twin of a transition has to say of itself is what the transition has.
+template <class Transition>
+TransitionInfo info_of() {
+  if constexpr (requires { Transition::info(); }) return Transition::info();
+  return Hmc::info();
+}
+
 /// Draws exact starts, makes the transitions with `Transition` on `Model` (built from its parts by `build`),
 /// by the fused driver or by blocks.
 template <class Transition, bool kBlocks = false, class Build>
@@ -80,6 +88,8 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   const int chains = kInvarianceChains;
   EngineSpec spec;
   spec.model = c.model;
+  const TransitionInfo info = info_of<Transition>();
+  spec.transition = &info;
   spec.threads = 2;
   spec.draws = c.iterations;
   for (int i = 0; i < chains; ++i) {
@@ -118,6 +128,7 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   const int rows = engine.rows(), n = c.model.pseudo_samples;
   std::vector<double> start(std::size_t(rows) * chains);
   for (int i = 0; i < chains; ++i) exact.rows(&start[i], chains);
+  prepare<Transition>(engine, 1);
   engine.set_position(start);
   engine.initialize();
   Moved moved;

@@ -168,6 +168,11 @@ inline int atomicMax(int* to, int value) {
   if (value > old) *to = value;
   return old;
 }
+inline int atomicAdd(int* to, int value) {
+  const int old = *to;
+  *to += value;
+  return old;
+}
 
 struct cudaLaunchConfig_t {
   dim3 gridDim = 0, blockDim = 0;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "targets/shared_lists.hpp"
+
+#include <stdexcept>
+
+namespace lockstep {
+
+PlacedLists place_lists(const std::vector<UnitList>& lists, const std::vector<std::uint32_t>& unit_of_chain) {
+  PlacedLists placed;
+  const std::size_t chains = unit_of_chain.size();
+  placed.places.resize(2 * lists.size() * chains);
+  for (std::size_t k = 0; k < lists.size(); ++k) {
+    std::map<std::uint32_t, std::size_t> first;
+    for (const auto& [unit, numbers] : lists[k]) {
+      first[unit] = placed.values.size();
+      placed.values.insert(placed.values.end(), numbers.begin(), numbers.end());
+    }
+    if (placed.values.size() > std::size_t(std::numeric_limits<std::int32_t>::max()))
+      throw std::length_error("the lists that chains share have 2^31 numbers or more");
+    for (std::size_t c = 0; c < chains; ++c) {
+      const auto of = lists[k].find(unit_of_chain[c]);
+      if (of == lists[k].end()) continue;
+      placed.places[2 * k * chains + c] = std::int32_t(first[of->first]);
+      placed.places[(2 * k + 1) * chains + c] = std::int32_t(of->second.size());
+    }
+  }
+  return placed;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transitions that own data (tests/support/own_data.hpp): no bit depends on the division of the work, and what they
+// declare is what they find.
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <set>
+
+#include "targets/engine_cpu.hpp"
+#include "targets/gaussian.hpp"
+#include "tests/support/engines.hpp"
+#include "tests/support/own_data.hpp"
+
+namespace {
+using namespace lockstep;
+using namespace lockstep::testing;
+
+struct Fused : FusedCpu {
+  using FusedCpu::FusedCpu;
+};
+template <class Transition>
+struct FusedOf : Fused {
+  using Fused::Fused;
+  template <class R, class E, class Model>
+  void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
+    advance_cpu<Transition, MachinePack<R>, MachineEnergies<R, E>>(model, b, spec, threads_);
+  }
+};
+
+/// A Gaussian in three dimensions, not of the library's compiled sizes.
+struct Fixture {
+  ParameterPool pool;
+  Gaussian density;
+  Fixture() {
+    density.dim = 3;
+    density.mean = pool.add({-0.1, 0.1, 0.3});
+    density.inv_sd = pool.add({1.25, 0.9, 0.7});
+  }
+};
+const Gaussian& density() {
+  static const Fixture fixture;
+  return fixture.density;
+}
+
+template <class Transition>
+const TransitionInfo& info() {
+  static const TransitionInfo of = Transition::info();
+  return of;
+}
+
+template <class L, class E, class Transition, class Model>
+std::unique_ptr<Engine> by_blocks(const EngineSpec& spec) {
+  static const BlockTransitionOf<Transition, L, E, Model> transition;
+  return std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(density(), spec.model), spec,
+                                                    transition, block_density<Gaussian, L, E>(density()));
+}
+/// By blocks where a spec asks for them, of packs of 4 or the machine's; else fused.
+template <class Transition, class Model>
+std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
+  if (!spec.blocks)
+    return std::make_unique<EngineOf<FusedOf<Transition>, Model, float, double>>(
+        make_model<Model>(density(), spec.model), spec);
+  if (spec.pack_width == 4) return by_blocks<Pack<float, 4>, Pack<double, 4>, Transition, Model>(spec);
+  return by_blocks<MachinePack<float>, MachineEnergies<float, double>, Transition, Model>(spec);
+}
+template <class Transition>
+EngineFactory factory() {
+  return [](const EngineSpec& spec) {
+    if (spec.model.kind == ModelKind::pseudo_extended)
+      return make_one<Transition, PseudoExtended<Gaussian, 0, 0>>(spec);
+    if (spec.model.kind == ModelKind::path) return make_one<Transition, Path<Gaussian, 0, true>>(spec);
+    return make_one<Transition, Path<Gaussian, 0, false>>(spec);
+  };
+}
+
+/// 75 chains in units of five: two tiles and a part that is a multiple of no width.
+template <class Transition>
+BatchCase make_case(ModelKind kind = ModelKind::plain) {
+  BatchCase c;
+  c.model.kind = kind;
+  c.model.pseudo_samples = kind == ModelKind::pseudo_extended ? 2 : 1;
+  c.tempering = kind == ModelKind::path ? Tempering::gibbs : Tempering::fixed;
+  c.transition = &info<Transition>();
+  c.chains = 75;
+  c.iterations = 8;
+  c.prepare = [](Engine& e) { prepare<Transition>(e, 15); };
+  return c;
+}
+
+TEST(OwnData, NoBitDependsOnTheDivisionOfTheWork) {
+  for_each_with_data([]<class Transition>() {
+    const EngineFactory make = factory<Transition>();
+    for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
+      const BatchCase c = make_case<Transition>(kind);
+      const BatchResult fused = run_batch(make, c);
+      const auto same = [&](const std::string& what, const Split& split, bool sums = true) {
+        BatchResult r = run_batch(make, c, split);
+        if (!sums) r.stats = fused.stats, r.moments = fused.moments;
+        EXPECT_EQ(r, fused) << c.transition->name << ", model " << int(kind) << ": " << what;
+      };
+      same("threads", {.threads = 2});
+      same("launches", {.launches = {1, 5}});
+      same("blocks", {.blocks = true});
+      same("blocks of narrow packs", {.pack_width = 4, .blocks = true});
+      same("blocks in launches", {.blocks = true, .launches = {1, 5}});
+      same("blocks in engines", {.threads = 2, .blocks = true, .engines = {7, 40}});
+      same("resumed", {.blocks = true, .launches = {2, 4}, .resumed = true}, false);
+      EXPECT_NE(fused.position, run_batch(make,
+                                          [&] {
+                                            BatchCase other = c;
+                                            other.key.k1 ^= 1;
+                                            return other;
+                                          }())
+                                    .position);
+    }
+  });
+}
+
+/// Counter k of every chain.
+std::vector<double> counter(const BatchResult& r, const BatchCase& c, int k) {
+  const auto first = r.stats.begin() + std::ptrdiff_t(kStatRows + k) * c.chains;
+  return {first, first + c.chains};
+}
+
+TEST(OwnData, AListIsThatOfTheUnit) {
+  BatchCase c = make_case<ListWalk>();
+  c.iterations = 1;
+  const BatchResult r = run_batch(factory<ListWalk>(), c, {.blocks = true});
+  c.iterations = 0;
+  const BatchResult start = run_batch(factory<ListWalk>(), c, {.blocks = true});
+  const auto vectors = counter(r, c, 0);
+  int moved = 0;
+  for (int i = 0; i < c.chains; ++i) {
+    const int unit = i / 5, count = (unit + 3) % 4;
+    EXPECT_NEAR(vectors[i], count, 1e-12);
+    double nearest = 1;  // of the steps that its list allows
+    const auto step = [&](int j) { return r.position[j * c.chains + i] - start.position[j * c.chains + i]; };
+    if (step(0) == 0) continue;
+    for (int k = 0; k < count; ++k)
+      for (const double sign : {-1.0, 1.0}) {
+        double far = 0;
+        for (int j = 0; j < 3; ++j)
+          far = std::max(far, std::abs(step(j) - sign * (0.4 + 0.3 * k - 0.5 * ((j + k + unit) % 3))));
+        nearest = std::min(nearest, far);
+      }
+    EXPECT_LT(nearest, 1e-6) << i;
+    ++moved;
+  }
+  EXPECT_GT(moved, 20);
+}
+
+TEST(OwnData, AnEmptyOrMissingListIsSeenAsEmpty) {
+  BatchCase c = make_case<ListWalk>();
+  c.prepare = [](Engine& e) { e.set_shared(0, {{3, {}}}); };
+  EXPECT_THAT(counter(run_batch(factory<ListWalk>(), c, {.blocks = true}), c, 0), ::testing::Each(0.0));
+  EXPECT_THROW(make_engine(factory<ListWalk>(), c)->set_shared(1, {}), std::out_of_range);
+}
+
+TEST(OwnData, ChainsTakeAsManyStepsAsTheyNeed) {
+  const BatchCase c = make_case<SliceWalk>();
+  const BatchResult r = run_batch(factory<SliceWalk>(), c, {.blocks = true});
+  const auto evaluations = counter(r, c, 0);
+  EXPECT_GT(*std::max_element(evaluations.begin(), evaluations.end()),
+            2 * *std::min_element(evaluations.begin(), evaluations.end()));
+  for (int i = 0; i < c.chains; ++i) {
+    EXPECT_EQ(r.stats[stat_accepted * c.chains + i], c.iterations);
+    EXPECT_EQ(r.stats[stat_gradients * c.chains + i], evaluations[i]);
+  }
+}
+
+TEST(OwnData, PositionsAreInDouble) {
+  BatchCase c = make_case<ImplicitMidpoint>();
+  const BatchResult r = run_batch(factory<ImplicitMidpoint>(), c, {.blocks = true});
+  ASSERT_EQ(r.fields.size(), r.position.size());
+  int finer = 0;
+  for (std::size_t k = 0; k < r.fields.size(); ++k) {
+    EXPECT_EQ(double(float(r.fields[k])), r.position[k]);
+    finer += r.fields[k] != r.position[k];
+  }
+  EXPECT_GT(finer, 200);
+  EXPECT_THAT(counter(r, c, ImplicitMidpoint::unsolved), ::testing::Each(0.0));
+  EXPECT_THAT(counter(r, c, ImplicitMidpoint::irreversible), ::testing::Each(0.0));
+  // Where the iteration does not converge the chain stays.
+  c.step_size = 30;
+  const BatchResult wild = run_batch(factory<ImplicitMidpoint>(), c, {.blocks = true});
+  for (int i = 0; i < c.chains; ++i)
+    EXPECT_EQ(counter(wild, c, ImplicitMidpoint::unsolved)[i] + wild.stats[stat_accepted * c.chains + i],
+              c.iterations);
+  EXPECT_THAT(counter(wild, c, ImplicitMidpoint::unsolved), ::testing::Contains(8.0));
+}
+
+TEST(OwnData, ToursCloseWhereTheyCloseAndSumToTheWhole) {
+  BatchCase c = make_case<Tours>();
+  c.iterations = 40;
+  const BatchResult r = run_batch(factory<Tours>(), c, {.blocks = true, .launches = {13}});
+  const auto tours = counter(r, c, Tours::tours), length = counter(r, c, Tours::length),
+             sum = counter(r, c, Tours::sum);
+  std::set<double> lengths;
+  for (int i = 0; i < c.chains; ++i) {
+    EXPECT_EQ(length[i] + r.fields[i], 40);
+    EXPECT_NEAR(sum[i] + r.fields[c.chains + i], r.moments[MomentLayout::first * c.chains + i], 1e-9);
+    lengths.insert(length[i]);
+  }
+  EXPECT_GT(lengths.size(), 5u);
+  EXPECT_NEAR(std::accumulate(tours.begin(), tours.end(), 0.0) / (75 * 40), 0.25,
+              4 * std::sqrt(0.25 * 0.75 / (75 * 40)));
+}
+
+TEST(OwnData, NewPositionsBeginAnew) {
+  const BatchCase c = make_case<Tours>();
+  const auto e = make_engine(factory<Tours>(), c);
+  e->advance(make_launch(c, 0, 5));
+  EXPECT_THAT(e->fields(), ::testing::Contains(::testing::Ne(0.0)));
+  e->set_position(e->position());
+  EXPECT_THAT(e->fields(), ::testing::Each(0.0));
+}
+
+}  // namespace
