@@ -25,19 +25,27 @@ int block_chains(const Model& model, int chains, int threads) {
   return size;
 }
 
+/// How blocks are made, and by how many threads.
+template <class L, class E, class Model>
+struct BlockWork {
+  int threads;
+  BlockDensityMaker<scalar_t<L>, scalar_t<E>> density;
+  typename ChainBlock<L, E, Model>::Parts parts;
+};
+
 /// Runs `body(block)` for every block of chains, in parallel.
 template <class L, class E, class Model, class Body>
 void for_each_block(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b, bool covariance,
-                    int threads, const BlockDensityMaker<scalar_t<L>, scalar_t<E>>& make, Body body) {
-  const int size = block_chains<L, E>(model, b.chains, threads);
-  auto first = make(size);
+                    const BlockWork<L, E, Model>& work, Body body) {
+  const int size = block_chains<L, E>(model, b.chains, work.threads);
+  auto first = work.density(size);
   const int chains = first->chains(), blocks = (b.chains + chains - 1) / chains,
-            used = std::min(threads, blocks);
+            used = std::min(work.threads, blocks);
 #pragma omp parallel num_threads(used) if (used > 1)
   {
     const FlushToZero guard;
-    const auto density = omp_get_thread_num() == 0 ? std::move(first) : make(size);
-    ChainBlock<L, E, Model> block(model, *density);
+    const auto density = omp_get_thread_num() == 0 ? std::move(first) : work.density(size);
+    ChainBlock<L, E, Model> block(model, *density, work.parts);
 #pragma omp for schedule(dynamic)
     for (int k = 0; k < blocks; ++k) {
       block.take(b, k * chains, covariance);

@@ -3,11 +3,14 @@
 // The block driver on a GPU (kernels/block_cpu.hpp says why there is one): one launch per stage over the whole batch,
 // and between a step's move and its push the density's own launches. Same stage functions.
 //
-// All of it is captured in CUDA graphs when an engine first runs, in three pieces: the begin of an iteration, a step to
-// the next gradient, and the last of these with what follows it. (A graph of whole iterations would be as long as the
+// All of it is captured in CUDA graphs when an engine first runs: what comes before the transitions of an iteration and
+// after them, and three pieces of each transition: its begin, a step to the next gradient, the last of these with what
+// follows it. (A graph of whole iterations would be as long as the
 // trajectory, and there would be one for every length.) A graph's arguments are constants: what differs between
 // launches, iterations and steps is read from device memory.
+#include <algorithm>
 #include <cassert>
+#include <vector>
 
 #include "kernels/block_stages.cuh"
 #include "kernels/device_array.cuh"
@@ -15,14 +18,17 @@
 
 namespace lockstep {
 
-/// Runs one model and transition on the chains of one engine.
+/// Runs one model, and the transitions of an iteration, on the chains of one engine.
 template <class R, class E, class Model>
 class CudaBlocks {
  public:
-  CudaBlocks(const Model& model, const CudaTransition<R, E, Model>& transition, CudaDensity<R, E>& density,
-             const BatchView<R, E>& b, cudaStream_t stream)
+  using Transition = CudaTransition<R, E, Model>;
+  using Parts = std::vector<std::pair<const Transition*, TransitionPart>>;
+  CudaBlocks(const Model& model, const Parts& parts, CudaDensity<R, E>& density, const BatchView<R, E>& b,
+             cudaStream_t stream)
       : model_(model),
-        transition_(transition),
+        parts_(parts),
+        own_pace_(parts.front().first->self_ending),
         density_(density),
         tiles_(b.tiles),
         block_threads_(b.block_threads),
@@ -35,36 +41,31 @@ class CudaBlocks {
         quantities_(rows(model.samples() * density.quantities())),
         modes_(rows(1)),
         beta_(rows(1)),
-        proposal_(std::size_t(tiles_) * kTile),
-        own_iteration_(transition.self_ending ? std::size_t(tiles_) * kTile : 0),
-        own_step_(transition.self_ending ? std::size_t(tiles_) * kTile : 0),
-        own_phase_(transition.self_ending ? std::size_t(tiles_) * kTile : 0) {
+        proposal_(std::size_t(tiles_) * kTile * parts.size()),
+        own_iteration_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
+        own_step_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
+        own_phase_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
+        graphs_(parts.size()) {
     density_.bind(b.unit, tiles_ * kTile, grid());
     // The memory of an engine is written by another stream; libraries set themselves up at their first call,
     // which must not be while it is captured.
     wait();
     evaluate_density(true, true);
-    begin_.capture(stream_, [&] {
-      run<ModelStage::load>();
-      run(TransitionStage::begin);
-    });
-    if (transition.takes_steps() && !transition.self_ending)
-      step_.capture(stream_, [&] { step(transition.energies); });
-    last_.capture(stream_, [&] {
-      if (transition.takes_steps())
-        step(true);
-      else
-        evaluate(false, true);
-      end();
+    if (own_pace_) return capture_own_pace();
+    before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
+    for (std::size_t p = 0; p < parts_.size(); ++p) capture(int(p));
+    after_.capture(stream_, [&] {
+      accumulate();
+      enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
     });
   }
 
   /// What a chain holds of device memory.
-  static std::size_t bytes_of_chain(const Model& model, const CudaTransition<R, E, Model>& transition) {
+  static std::size_t bytes_of_chain(const Model& model, const Parts& parts) {
     const int n = model.samples(), rows = model.rows();
     return (3 * rows + n) * sizeof(R) +
            (rows + model.cache_rows() + n * (1 + model.density.quantities()) + 2) * sizeof(E) +
-           sizeof(Proposal<R, E>) + (transition.self_ending ? 3 * sizeof(int) : 0);
+           parts.size() * sizeof(Proposal<R, E>) + (parts.front().first->self_ending ? 3 * sizeof(int) : 0);
   }
 
   /// Gradient and energy of every chain's present position; returns when they are there, as `advance` does.
@@ -79,27 +80,78 @@ class CudaBlocks {
   /// Iterations [spec.begin, spec.end) of every chain.
   void advance(const BatchView<R, E>& b, const LaunchSpec& spec) {
     send(b, spec);
-    if (transition_.self_ending) return advance_at_own_pace(spec);
+    if (own_pace_) return advance_at_own_pace(spec);
+    const int parts = int(parts_.size());
     for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
-      begin_.launch(stream_);
-      const int last = steps(spec, iteration);
-      for (int s = 1; s < last; ++s) step_.launch(stream_);
-      last_.launch(stream_);
+      before_.launch(stream_);
+      for (int k = 0; k < parts; ++k) {
+        const int p = spec.backwards ? parts - 1 - k : k;
+        graphs_[p].begin.launch(stream_);
+        const int last = steps(p, spec, iteration);
+        for (int s = 1; s < last; ++s) graphs_[p].step.launch(stream_);
+        graphs_[p].last.launch(stream_);
+      }
+      after_.launch(stream_);
     }
     LOCKSTEP_CHECK_CUDA(cudaStreamSynchronize(stream_));
   }
 
  private:
-  /// Rounds of a step of every chain, and of the end of a transition and the begin of the next where one ends; the host
-  /// looks now and then whether any chain is not done.
+  struct Graphs {
+    CudaGraph begin, step, last;
+  };
+  bool keeps_gradients() const {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.first->gradients; });
+  }
+  /// One of the transitions of an iteration. The gradient is kept with the position if any of them takes it.
+  void capture(int p) {
+    const Transition& transition = *parts_[p].first;
+    graphs_[p].begin.capture(stream_, [&] {
+      enqueue(stream_, 1, 1, count_no_steps_kernel<R, E>, launch_.data());
+      run<ModelStage::load>(p);
+      run(TransitionStage::begin, p);
+    });
+    if (transition.takes_steps())
+      graphs_[p].step.capture(stream_, [&] {
+        step(p, transition.gradients, transition.energies);
+        enqueue(stream_, 1, 1, count_step_kernel<R, E>, launch_.data());
+      });
+    graphs_[p].last.capture(stream_, [&] {
+      if (transition.takes_steps()) {
+        step(p, transition.gradients || keeps_gradients(), true);
+      } else {
+        evaluate(keeps_gradients(), true);
+        if (keeps_gradients()) run<ModelStage::no_step>(p);
+      }
+      decide(p);
+    });
+  }
+  /// A round of a step of every chain, and of the end of a transition and the begin of the next where one ends.
+  void capture_own_pace() {
+    const auto begin = [&] {
+      run<ModelStage::anneal>();
+      run<ModelStage::load>();
+      run(TransitionStage::begin, 0);
+    };
+    before_.capture(stream_, begin);
+    after_.capture(stream_, [&] {
+      step(0, parts_[0].first->gradients, true);
+      decide(0);
+      accumulate();
+      const BlockGrid g = grid();
+      enqueue(stream_, g.blocks, g.threads, next_iteration_kernel<R, E>, launch_.data(), memory(0));
+      begin();
+    });
+  }
+  /// The host looks now and then whether any chain is not done.
   void advance_at_own_pace(const LaunchSpec& spec) {
     constexpr int kRounds = 16;
     if (spec.begin == spec.end) return;
     const BlockGrid g = grid();
-    enqueue(stream_, g.blocks, g.threads, own_pace_kernel<R, E>, launch_.data(), memory());
-    begin_.launch(stream_);
+    enqueue(stream_, g.blocks, g.threads, own_pace_kernel<R, E>, launch_.data(), memory(0));
+    before_.launch(stream_);
     for (int going = 1; going > 0;) {
-      for (int k = 0; k < kRounds; ++k) last_.launch(stream_);
+      for (int k = 0; k < kRounds; ++k) after_.launch(stream_);
       going = read(&launch_.data()->going);
     }
   }
@@ -120,24 +172,28 @@ class CudaBlocks {
         cudaMemcpyAsync(launch_.data(), &sent_, sizeof sent_, cudaMemcpyHostToDevice, stream_));
   }
 
-  BlockMemory<R, E> memory() const {
+  /// With the data of one of the transitions.
+  BlockMemory<R, E> memory(int p) const {
     return {density_.chains(),   state_.data(),
             energy_.data(),      value_.data(),
             log_density_.data(), quantities_.data(),
             modes_.data(),       beta_.data(),
-            proposal_.data(),    {own_iteration_.data(), own_step_.data(), own_phase_.data()}};
+            proposal_.data(),    {own_iteration_.data(), own_step_.data(), own_phase_.data()},
+            parts_[p].second,    int(parts_.size())};
   }
   BlockGrid grid() const {
     const int threads = block_threads(tiles_, block_threads_);
     return {stream_, (tiles_ * kTile + threads - 1) / threads, threads};
   }
   template <ModelStage kStage>
-  void run() {
+  void run(int p = 0) {
     const BlockGrid g = grid();
     enqueue(stream_, g.blocks, g.threads, model_kernel<kStage, R, E, Model>, model_, launch_.data(),
-            memory());
+            memory(p));
   }
-  void run(TransitionStage stage) { transition_.run(stage, grid(), model_, launch_.data(), memory()); }
+  void run(TransitionStage stage, int p) {
+    parts_[p].first->run(stage, grid(), model_, launch_.data(), memory(p));
+  }
 
   bool takes_values(bool gradients) const { return gradients && model_.gradient_takes_value(); }
   /// The target's gradients and log densities at the working positions, sample by sample.
@@ -159,20 +215,21 @@ class CudaBlocks {
     if (energies) run<ModelStage::energy>();
   }
 
-  void step(bool energies) {
-    run(TransitionStage::move);
-    evaluate(transition_.gradients, energies);
-    run(TransitionStage::push);
-    if (!transition_.self_ending) enqueue(stream_, 1, 1, count_step_kernel<R, E>, launch_.data());
+  void step(int p, bool gradients, bool energies) {
+    run(TransitionStage::move, p);
+    evaluate(gradients, energies);
+    run(TransitionStage::push, p);
   }
-
-  /// What follows the last gradient of an iteration.
-  void end() {
+  void decide(int p) {
+    run(TransitionStage::end, p);
+    run<ModelStage::decide>(p);
+    run(TransitionStage::decided, p);
+  }
+  /// What follows the transitions of an iteration.
+  void accumulate() {
     const int n = model_.samples(), count = density_.quantities(), chains = density_.chains();
     const std::ptrdiff_t stride = std::ptrdiff_t(model_.rows() + model_.cache_rows()) * chains;
-    run(TransitionStage::end);
-    run<ModelStage::decide>();
-    run(TransitionStage::decided);
+    run<ModelStage::temper>();
     run<ModelStage::copy>();
     for (int i = 0; i < n && count > 0; ++i)
       density_.quantities(energy_.data() + std::ptrdiff_t(i) * model_.dim() * chains, stride,
@@ -181,26 +238,19 @@ class CudaBlocks {
     run<ModelStage::sum>();
     density_.modes(energy_.data(), stride, modes_.data(), chains);
     run<ModelStage::store>();
-    if (transition_.self_ending) {
-      const BlockGrid g = grid();
-      enqueue(stream_, g.blocks, g.threads, next_iteration_kernel<R, E>, launch_.data(), memory());
-      run<ModelStage::load>();
-      run(TransitionStage::begin);
-    } else {
-      enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
-    }
   }
 
-  /// The gradients of the chain that takes most in an iteration that has begun. Where chains differ the device is
-  /// asked, and the host waits for it.
-  int steps(const LaunchSpec& spec, std::uint32_t iteration) {
-    const int known = transition_.steps(spec, iteration);
+  /// The steps of the chain that takes most in a transition that has begun. Where chains differ the device is asked, and
+  /// the host waits for it.
+  int steps(int p, const LaunchSpec& spec, std::uint32_t iteration) {
+    const int known = parts_[p].first->steps(spec, iteration);
     if (known >= 0) return known;
     return read(&launch_.data()->longest);
   }
 
   const Model model_;
-  const CudaTransition<R, E, Model>& transition_;
+  const Parts parts_;
+  const bool own_pace_;
   CudaDensity<R, E>& density_;
   const int tiles_, block_threads_;
   const cudaStream_t stream_;
@@ -213,7 +263,8 @@ class CudaBlocks {
   DeviceArray<Proposal<R, E>> proposal_;
   DeviceArray<std::uint32_t> own_iteration_;
   DeviceArray<int> own_step_, own_phase_;
-  CudaGraph begin_, step_, last_;
+  std::vector<Graphs> graphs_;  // of each transition
+  CudaGraph before_, after_;
 };
 
 }  // namespace lockstep

@@ -29,16 +29,21 @@ struct OwnPace {
 /// `proposal`, one for each chain.
 template <class R, class E>
 struct BlockMemory {
-  std::ptrdiff_t chains;  // of a block
-  R* state;               // position, momentum, gradient
-  E* energy;              // position, cache
-  R* value;               // [sample]
-  E* log_density;         // [sample]
-  E *quantities, *modes;  // [sample][quantity], [1]
-  E* beta;                // [1]: of Drawn
-  Proposal<R, E>* proposal;
-  OwnPace own;  // or none
+  std::ptrdiff_t chains;     // of a block
+  R* state;                  // position, momentum, gradient
+  E* energy;                 // position, cache
+  R* value;                  // [sample]
+  E* log_density;            // [sample]
+  E *quantities, *modes;     // [sample][quantity], [1]
+  E* beta;                   // [1]: of Drawn
+  Proposal<R, E>* proposal;  // [transition of the iteration][tiles * kTile]
+  OwnPace own;               // or none
+  TransitionPart part;       // the one that a stage belongs to
+  int parts;
 
+  LOCKSTEP_FN Proposal<R, E>* of_part(int tiles) const {
+    return proposal + std::ptrdiff_t(part.number) * tiles * kTile;
+  }
   LOCKSTEP_FN std::ptrdiff_t block(int chain) const { return chain / chains; }
   template <class T>
   LOCKSTEP_FN Rows<T> rows(T* base, int count, int chain) const {
@@ -49,7 +54,7 @@ struct BlockMemory {
 template <class R, class E, class Model>
 __device__ auto block_lanes(const Model& model, const BatchView<R, E>& b, int chain, bool covariance,
                             const BlockMemory<R, E>& m) {
-  return make_lanes<R, E>(model, b, chain, covariance,
+  return make_lanes<R, E>(model, m.part.of(b), chain, covariance,
                           make_workspace(model, m.rows(m.state, 3 * model.rows(), chain),
                                          m.rows(m.energy, model.rows() + model.cache_rows(), chain)));
 }
@@ -68,9 +73,9 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   if (kOwn && kStage == TransitionStage::begin && *phase != phase_begins) return;
   if (kOwn && kStage >= TransitionStage::end && *phase != phase_ends) return;
   const auto w = block_lanes(model, b, chain, false, memory);
-  Proposal<R, E>& proposal = memory.proposal[chain];
+  Proposal<R, E>& proposal = memory.of_part(b.tiles)[chain];
   const Draw<R> draw{launch->spec.key, kOwn ? memory.own.iteration[chain] : launch->iteration, w.chain,
-                     w.unit};
+                     w.unit, memory.part.number};
   const int step = kOwn ? memory.own.step[chain] : launch->step;
   if constexpr (kStage == TransitionStage::begin) {
     const LaunchSpec spec = launch->spec;
@@ -101,7 +106,20 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
 
 /// The stages that know no transition. `start`: position to workspace; `gradient`, `energy`: the model's, from the
 /// density's; `keep`: both to the state.
-enum class ModelStage { start, keep, load, gradient, energy, decide, copy, sum, store };
+enum class ModelStage {
+  start,
+  keep,
+  anneal,
+  load,
+  gradient,
+  energy,
+  no_step,
+  decide,
+  temper,
+  copy,
+  sum,
+  store
+};
 
 template <ModelStage kStage, class R, class E, class Model>
 __global__ void __launch_bounds__(kMaxBlockThreads)
@@ -112,21 +130,23 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   const int chain = this_chain();
   if (chain >= b.tiles * kTile) return;
   std::uint32_t iteration = launch->iteration;
-  if (memory.own.phase != nullptr && kStage >= ModelStage::load && kStage != ModelStage::gradient &&
+  if (memory.own.phase != nullptr && kStage >= ModelStage::anneal && kStage != ModelStage::gradient &&
       kStage != ModelStage::energy) {
-    if (memory.own.phase[chain] != (kStage == ModelStage::load ? phase_begins : phase_ends)) return;
+    if (memory.own.phase[chain] != (kStage <= ModelStage::load ? phase_begins : phase_ends)) return;
     iteration = memory.own.iteration[chain];
   }
   const auto w = block_lanes(model, b, chain, spec.covariance, memory);
-  const Draw<R> draw{spec.key, iteration, w.chain, w.unit};
-  Proposal<R, E>& proposal = memory.proposal[chain];
+  const Draw<R> draw{spec.key, iteration, w.chain, w.unit, memory.part.number};
+  Proposal<R, E>& proposal = memory.of_part(b.tiles)[chain];
   if constexpr (kStage == ModelStage::start) {
     copy_rows<R>(model.rows(), w.position, w.x);
   } else if constexpr (kStage == ModelStage::keep) {
     copy_rows<R>(model.rows(), w.g, w.gradient);
     copy_rows<E>(model.cache_rows(), w.ce, w.cache);
+  } else if constexpr (kStage == ModelStage::anneal) {
+    stage_anneal<R, E>(model, spec, iteration, w);
   } else if constexpr (kStage == ModelStage::load) {
-    stage_load<R, E>(model, spec, draw, w);
+    stage_load<R>(model, w);
   } else if constexpr (kStage == ModelStage::gradient) {
     model.template finish_gradient<R>(memory.rows(memory.value, model.samples(), chain), w.x, w.parameters,
                                       w.g);
@@ -138,8 +158,14 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       copy_rows<E>(model.rows(), w.x, w.xe);
       model.template finish_log_density<E>(log_density, w.xe, w.energy_parameters, w.ce);
     }
+  } else if constexpr (kStage == ModelStage::no_step) {  // but a gradient
+    proposal.steps = R(1);
   } else if constexpr (kStage == ModelStage::decide) {
     stage_decide<R, E>(model, spec, draw, proposal, w);
+  } else if constexpr (kStage == ModelStage::temper) {
+    for (int p = 1; p < memory.parts; ++p)
+      proposal.steps = proposal.steps + memory.proposal[std::ptrdiff_t(p) * b.tiles * kTile + chain].steps;
+    stage_temper<R, E>(model, spec, draw, w);
   } else if (spec.record || b.draws != nullptr) {
     if constexpr (kStage == ModelStage::copy) {
       copy_rows<E>(model.rows(), w.position, w.xe);
@@ -157,7 +183,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   }
 }
 
-/// To the next gradient of an iteration, or to the next iteration's first. One thread, after all who read the numbers.
+/// To the next gradient of a transition, or to the next iteration. One thread, after all who read the numbers.
 template <class R, class E>
 __global__ void count_step_kernel(BlockLaunch<R, E>* launch) {
   ++launch->step;
@@ -165,6 +191,10 @@ __global__ void count_step_kernel(BlockLaunch<R, E>* launch) {
 template <class R, class E>
 __global__ void count_iteration_kernel(BlockLaunch<R, E>* launch) {
   ++launch->iteration;
+}
+/// Before a transition begins.
+template <class R, class E>
+__global__ void count_no_steps_kernel(BlockLaunch<R, E>* launch) {
   launch->step = 1;
   launch->longest = 0;
 }

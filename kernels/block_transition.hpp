@@ -24,11 +24,12 @@ struct BlockIteration {
   std::uint32_t number;
   std::span<const Group> groups;
   std::span<Proposal<L, E>> proposals;  // of each group
+  std::uint32_t part = 0;
   // Where every chain is in an iteration and at a step of its own; else none.
   const std::uint32_t* numbers = nullptr;
   const R* steps = nullptr;
 
-  Draw<L> draw(const Group& w) const { return {spec.key, number, w.chain, w.unit}; }
+  Draw<L> draw(const Group& w) const { return {spec.key, number, w.chain, w.unit, part}; }
   Draw<L, int_lane_t<L>> own_draw(std::size_t k) const {
     return {spec.key, load_int<L>(numbers + k * lane_width<L>), groups[k].chain, groups[k].unit};
   }

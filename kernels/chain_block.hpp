@@ -26,8 +26,13 @@ class ChainBlock {
   static constexpr bool kOnePrecision = std::is_same_v<L, E>;
 
  public:
-  ChainBlock(const Model& model, BlockDensity<R, S>& density)
+  using Parts = std::vector<std::pair<const Transition*, TransitionPart>>;
+  /// With the transitions of an iteration.
+  ChainBlock(const Model& model, BlockDensity<R, S>& density, const Parts& parts)
       : model_(model),
+        parts_(parts),
+        keeps_gradients_(
+            std::any_of(parts.begin(), parts.end(), [](const auto& p) { return p.first->gradients; })),
         density_(density),
         chains_(density.chains()),
         state_rows_(3 * model.rows()),
@@ -41,73 +46,99 @@ class ChainBlock {
         modes_(chains_) {}
 
   void take(const BatchView<R, S>& b, int first, bool covariance) {
-    groups_.clear();
     const int count = std::min(chains_, b.chains - first);
     std::vector<std::uint32_t> unit(chains_);
     for (int c = 0; c < chains_; ++c) unit[c] = b.unit[first + (c < count ? c : 0)];
     density_.bind(unit.data(), count);
-    for (int c = 0, k = 0; c < count; c += W, ++k)
-      groups_.push_back(make_lanes<L, E>(
-          model_, b, first + c, covariance,
-          make_workspace(model_, rows<L>(state_, state_rows_, k), rows<E>(energy_, energy_rows_, k))));
-    proposals_.assign(groups_.size(), {});
-    beta_.resize(groups_.size());
+    groups_.resize(parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const auto own = parts_[p].second.of(b);
+      groups_[p].clear();
+      for (int c = 0, k = 0; c < count; c += W, ++k)
+        groups_[p].push_back(make_lanes<L, E>(
+            model_, own, first + c, covariance,
+            make_workspace(model_, rows<L>(state_, state_rows_, k), rows<E>(energy_, energy_rows_, k))));
+    }
+    proposals_.assign(parts_.size(), std::vector<Proposal<L, E>>(chains().size()));
+    beta_.resize(chains().size());
     batch_ = b;
     first_ = first;
     covariance_ = covariance;
   }
 
   void initialize() {
-    for (const auto& w : groups_) copy_rows<L>(model_.rows(), w.position, w.x);
+    for (const auto& w : chains()) copy_rows<L>(model_.rows(), w.position, w.x);
     evaluate(true, true);
-    for (const auto& w : groups_) {
+    for (const auto& w : chains()) {
       copy_rows<L>(model_.rows(), w.g, w.gradient);
       copy_rows<E>(model_.cache_rows(), w.ce, w.cache);
     }
   }
 
   /// Iterations [spec.begin, spec.end) of every chain.
-  void advance(const Transition& transition, const LaunchSpec& spec) {
-    if (transition.self_ending) return advance_at_own_pace(transition, spec);
-    for (std::uint32_t number = spec.begin; number < spec.end; ++number) iterate(transition, spec, number);
+  void advance(const LaunchSpec& spec) {
+    const Transition& only = *parts_.front().first;
+    if (only.self_ending && spec.begin < spec.end) return advance_at_own_pace(only, spec);
+    for (std::uint32_t number = spec.begin; number < spec.end; ++number) iterate(spec, number);
   }
 
  private:
-  void iterate(const Transition& transition, const LaunchSpec& spec, std::uint32_t number) {
-    const Iteration t{model_, spec, number, groups_, proposals_};
-    for (const auto& w : groups_) stage_load<L, E>(model_, spec, t.draw(w), w);
+  using Groups = std::vector<typename Iteration::Group>;
+  const Groups& chains() const { return groups_.front(); }
+
+  void iterate(const LaunchSpec& spec, std::uint32_t number) {
+    const int parts = int(parts_.size());
+    for (const auto& w : chains()) stage_anneal<L, E>(model_, spec, number, w);
+    for (int k = 0; k < parts; ++k) make_transition(spec.backwards ? parts - 1 - k : k, spec, number);
+    const Iteration t{model_, spec, number, chains(), proposals_.front()};
+    for (int p = 1; p < parts; ++p)
+      for (std::size_t k = 0; k < chains().size(); ++k)
+        t.proposals[k].steps = t.proposals[k].steps + proposals_[p][k].steps;
+    for (const auto& w : chains()) stage_temper<L, E>(model_, spec, t.draw(w), w);
+    accumulate(t);
+  }
+
+  /// One of the transitions of an iteration. The gradient is kept with the position if any of them takes it.
+  void make_transition(int part, const LaunchSpec& spec, std::uint32_t number) {
+    const Transition& transition = *parts_[part].first;
+    const Iteration t{model_, spec, number, groups_[part], proposals_[part], parts_[part].second.number};
+    for (const auto& w : t.groups) stage_load<L>(model_, w);
     const int last = transition.begin(t);
     for (int s = 1; s <= last; ++s) {
       transition.move(t, s);
-      evaluate(transition.gradients, s == last || transition.energies);
+      evaluate(transition.gradients || (keeps_gradients_ && s == last), s == last || transition.energies);
       transition.push(t, s);
     }
-    if (last == 0) evaluate(false, true);
+    if (last == 0) {
+      evaluate(keeps_gradients_, true);
+      for (auto& proposal : t.proposals) proposal.steps = L(R(keeps_gradients_ ? 1 : 0));
+    }
     transition.end(t);
-    for (std::size_t k = 0; k < groups_.size(); ++k)
-      stage_decide<L, E>(model_, spec, t.draw(groups_[k]), proposals_[k], groups_[k]);
+    for (std::size_t k = 0; k < t.groups.size(); ++k)
+      stage_decide<L, E>(model_, spec, t.draw(t.groups[k]), t.proposals[k], t.groups[k]);
     transition.decided(t);
-    accumulate(t);
   }
 
   /// The same where a chain's transition ends when it sees fit: it then begins the next one at once, while other lanes
   /// go on with theirs. Steps are taken in packs; what begins and ends a transition, by each chain alone.
   void advance_at_own_pace(const Transition& transition, const LaunchSpec& spec) {
-    const std::size_t chains = groups_.size() * W;
-    numbers_.assign(chains, spec.begin);
-    steps_.assign(chains, R(1));
-    wanted_.resize(chains);
-    for (std::size_t c = 0; c < chains; ++c) begin_chain(transition, spec, c);
-    for (std::size_t going = spec.begin < spec.end ? chains : 0; going > 0;) {
-      const Iteration t{model_, spec, spec.begin, groups_, proposals_, numbers_.data(), steps_.data()};
+    const std::size_t count = chains().size() * W;
+    numbers_.assign(count, spec.begin);
+    steps_.assign(count, R(1));
+    wanted_.resize(count);
+    for (std::size_t c = 0; c < count; ++c) begin_chain(transition, spec, c);
+    for (std::size_t going = count; going > 0;) {
+      const Iteration t{model_,          spec,         spec.begin, chains(), proposals_.front(), 0,
+                        numbers_.data(), steps_.data()};
       transition.move(t, 0);
       bool energies = transition.energies;
-      for (std::size_t c = 0; c < chains; ++c) energies |= steps_[c] == wanted_[c];
+      for (std::size_t c = 0; c < count; ++c) energies |= steps_[c] == wanted_[c];
       evaluate(transition.gradients, energies);
       transition.push(t, 0);
-      for (std::size_t k = 0; k < groups_.size(); ++k) lockstep::store(&wanted_[k * W], proposals_[k].steps);
+      for (std::size_t k = 0; k < chains().size(); ++k)
+        lockstep::store(&wanted_[k * W], proposals_.front()[k].steps);
       ended_.clear();
-      for (std::size_t c = 0; c < chains; ++c) {
+      for (std::size_t c = 0; c < count; ++c) {
         if (numbers_[c] == spec.end) continue;
         if (steps_[c] < wanted_[c])
           steps_[c] += 1;
@@ -142,21 +173,23 @@ class ChainBlock {
     const Chain w = chain(c);
     const Draw<L1> of_chain = draw(spec, c, w);
     Proposal<L1, E1> proposal;
-    stage_load<L1, E1>(model_, spec, of_chain, w);
+    stage_anneal<L1, E1>(model_, spec, numbers_[c], w);
+    stage_load<L1>(model_, w);
     transition.begin_chain({model_, spec, of_chain, w, proposal});
     lockstep::store(&wanted_[c], proposal.steps);
-    set_lane(proposals_[c / W], int(c % W), proposal);
+    set_lane(proposals_.front()[c / W], int(c % W), proposal);
   }
   /// All of those that have ended.
   void end_chains(const Transition& transition, const LaunchSpec& spec) {
     ends_.clear();
     for (const std::size_t c : ended_) {
       const Chain w = chain(c);
-      Proposal<L1, E1>& proposal = ends_.emplace_back(lane_of(proposals_[c / W], int(c % W)));
+      Proposal<L1, E1>& proposal = ends_.emplace_back(lane_of(proposals_.front()[c / W], int(c % W)));
       const Draw<L1> of_chain = draw(spec, c, w);
       transition.end_chain({model_, spec, of_chain, w, proposal});
       stage_decide<L1, E1>(model_, spec, of_chain, proposal, w);
       transition.decided_chain({model_, spec, of_chain, w, proposal});
+      stage_temper<L1, E1>(model_, spec, of_chain, w);
       copy_rows<E1>(model_.rows(), w.position, w.xe);
     }
     if (ended_.empty() || (!spec.record && batch_.draws == nullptr)) return;
@@ -191,7 +224,7 @@ class ChainBlock {
     const int n = model_.samples();
     const bool finishes = gradients && model_.gradient_takes_value();
     if (energies && !kOnePrecision)
-      for (const auto& w : groups_) copy_rows<E>(model_.rows(), w.x, w.xe);
+      for (const auto& w : chains()) copy_rows<E>(model_.rows(), w.x, w.xe);
     for (int i = 0; i < n; ++i) {
       const std::size_t at = std::size_t(i) * model_.dim() * W;
       BlockPoint<R, S> point{.x = state_.data() + at};
@@ -209,8 +242,8 @@ class ChainBlock {
       if (energies) point.log_density = log_density_.data() + i * W;
       density_.evaluate(point);
     }
-    for (std::size_t k = 0; k < groups_.size() && (finishes || energies); ++k) {
-      const auto& w = groups_[k];
+    for (std::size_t k = 0; k < chains().size() && (finishes || energies); ++k) {
+      const auto& w = chains()[k];
       if (finishes) model_.template finish_gradient<L>(rows<L>(value_, n, k), w.x, w.parameters, w.g);
       const auto log_density = rows<E>(log_density_, n, k);
       if (energies) {
@@ -234,33 +267,35 @@ class ChainBlock {
 
   void accumulate(const Iteration& t) {
     const auto wanted = [&](const auto& w) { return t.spec.record || w.draws != nullptr; };
-    if (std::none_of(groups_.begin(), groups_.end(), wanted)) return;
+    if (std::none_of(t.groups.begin(), t.groups.end(), wanted)) return;
     const int count = model_.density.quantities();
-    for (const auto& w : groups_) copy_rows<E>(model_.rows(), w.position, w.xe);
+    for (const auto& w : chains()) copy_rows<E>(model_.rows(), w.position, w.xe);
     expectations(t.spec);
-    for (std::size_t k = 0; k < groups_.size(); ++k)
-      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(groups_[k]), groups_[k], [&](int i, auto&& put) {
+    for (std::size_t k = 0; k < chains().size(); ++k)
+      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(t.groups[k]), t.groups[k], [&](int i, auto&& put) {
         const auto values = rows<E>(quantities_, quantity_rows_, k);
         for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
       });
     density_.modes(energy_.data(), std::ptrdiff_t(energy_rows_) * W, modes_.data());
-    for (std::size_t k = 0; k < groups_.size(); ++k)
-      if (wanted(groups_[k]))
-        stage_store<L, E>(model_, t.spec, t.number, proposals_[k],
-                          Drawn<E>{lockstep::load<E>(&modes_[k * W]), beta_[k]}, groups_[k]);
+    for (std::size_t k = 0; k < chains().size(); ++k)
+      if (wanted(t.groups[k]))
+        stage_store<L, E>(model_, t.spec, t.number, t.proposals[k],
+                          Drawn<E>{lockstep::load<E>(&modes_[k * W]), beta_[k]}, t.groups[k]);
   }
 
   const Model& model_;
+  const Parts& parts_;
+  const bool keeps_gradients_;
   BlockDensity<R, S>& density_;
   const int chains_, state_rows_, energy_rows_, quantity_rows_;
-  AlignedVector<R> state_;               // position, momentum, gradient
-  AlignedVector<S> energy_;              // position, cache
-  AlignedVector<R> value_;               // [sample]
-  AlignedVector<S> log_density_;         // [sample]
-  AlignedVector<S> quantities_, modes_;  // [sample][quantity], [1]
-  std::vector<typename Iteration::Group> groups_;
-  std::vector<Proposal<L, E>> proposals_;
-  std::vector<E> beta_;  // of Drawn
+  AlignedVector<R> state_;                              // position, momentum, gradient
+  AlignedVector<S> energy_;                             // position, cache
+  AlignedVector<R> value_;                              // [sample]
+  AlignedVector<S> log_density_;                        // [sample]
+  AlignedVector<S> quantities_, modes_;                 // [sample][quantity], [1]
+  std::vector<Groups> groups_;                          // of each transition
+  std::vector<std::vector<Proposal<L, E>>> proposals_;  // likewise
+  std::vector<E> beta_;                                 // of Drawn
   BatchView<R, S> batch_;
   int first_ = 0;
   bool covariance_ = false;

@@ -16,6 +16,21 @@ struct Workspace {
   VE xe, ce;
 };
 
+/// One of the transitions of an iteration: its number, by which its random numbers are its own, and where its data is
+/// among that of all.
+struct TransitionPart {
+  std::uint32_t number = 0;
+  int field = 0, counter = 0, list = 0;
+  /// What it finds where it looks for its own.
+  template <class R, class E>
+  LOCKSTEP_FN BatchView<R, E> of(BatchView<R, E> b) const {
+    b.fields += field * kTile;
+    b.counters += counter * kTile;
+    if (b.shared_place != nullptr) b.shared_place += std::ptrdiff_t(2) * list * b.tiles * kTile;
+    return b;
+  }
+};
+
 /// The rows of one group of lanes.
 template <class L, class E, class V, class VE>
 struct Lanes : Workspace<V, VE> {
@@ -140,10 +155,20 @@ LOCKSTEP_FN void initialize_lanes(const Model& model, const W& w) {
   copy_rows<E>(model.cache_rows(), w.ce, w.cache);
 }
 
-/// Anneals where the launch asks for it, and copies the state to the working rows.
+/// What comes before the transitions of an iteration.
 template <class L, class E, class Model, class W>
-LOCKSTEP_FN void stage_load(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
-  if constexpr (Model::kTempered) anneal<L, E>(spec, draw.iteration, w);
+LOCKSTEP_FN void stage_anneal(const Model&, const LaunchSpec& spec, std::uint32_t iteration, const W& w) {
+  if constexpr (Model::kTempered) anneal<L, E>(spec, iteration, w);
+}
+/// What comes after them.
+template <class L, class E, class Model, class W>
+LOCKSTEP_FN void stage_temper(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w) {
+  if constexpr (Model::kTempered) temper<L, E>(model, spec, draw, w);
+}
+
+/// Copies the state to the working rows.
+template <class L, class Model, class W>
+LOCKSTEP_FN void stage_load(const Model& model, const W& w) {
   copy_rows<L>(model.rows(), w.position, w.x);
   copy_rows<L>(model.rows(), w.gradient, w.g);
 }
@@ -189,7 +214,8 @@ LOCKSTEP_FN void put_draw(const W& w, float* place, int row, V value) {
     if (w.draw_slot[i] >= 0) place[row * w.draw_row_stride + w.draw_slot[i]] = static_cast<float>(v[i]);
 }
 
-/// Metropolis step. A NaN ratio rejects; an energy error above 1000 counts as a divergence.
+/// Metropolis step. A NaN ratio rejects; an energy error above 1000 counts as a divergence. Statistics and draws are
+/// those of the first of an iteration's transitions; gradients are all.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                               Proposal<L, E>& proposal, const W& w) {
@@ -204,7 +230,7 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   const E u = cast<E>(draw.uniform(spec.accept));
   const auto accept = mask_and(legal, u < a);
   const E diverging = select(log_ratio >= E(S(-1000)), E(0), E(1));
-  if (float* place = draw_place(spec, draw.iteration, w); place != nullptr) {
+  if (float* place = draw_place(spec, draw.iteration, w); place != nullptr && draw.part == 0) {
     const E after = (proposal.kinetic - proposal.log_ratio) - w.ce[0];  // finite where it was accepted
     put_draw(w, place, model.dim() + draw_diverging, diverging);
     put_draw(w, place, model.dim() + draw_energy, select(accept, after, proposal.kinetic - w.cache[0]));
@@ -214,11 +240,12 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   select_rows(model.rows(), accept_state, w.g, w.gradient);
   select_rows(model.cache_rows(), accept, w.ce, w.cache);
   proposal.accepted = select(accept, E(1), E(0));
+  proposal.acceptance = a;
+  add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
+  if (draw.part > 0) return;
   add_to(w.stats + stat_acceptance * kTile, a);
   add_to(w.stats + stat_accepted * kTile, proposal.accepted);
   add_to(w.stats + stat_divergences * kTile, diverging);
-  add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
-  proposal.acceptance = a;
 }
 
 /// The gradient of the ChEES criterion in the trajectory time (Hoffman, Radul & Sountsov 2021), in
@@ -357,17 +384,17 @@ LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, co
   stage_store<L, E>(model, spec, draw.iteration, proposal, drawn, w);
 }
 
-/// Decides on the proposal, adds to the ChEES statistic where the launch asks for it, and moves beta.
+/// Decides on the proposal, and adds to the ChEES statistic where the launch asks for it.
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_decide(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                               Proposal<L, E>& proposal, const W& w) {
-  const L chees = spec.chees ? chees_gradient<L, E>(model, proposal, w) : L(0);
+  const bool chees_wanted = spec.chees && draw.part == 0;
+  const L chees = chees_wanted ? chees_gradient<L, E>(model, proposal, w) : L(0);
   stage_accept<L, E>(model, spec, draw, proposal, w);
-  if (spec.chees) {
+  if (chees_wanted) {
     const L weighted = cast<L>(proposal.acceptance) * chees;
     add_to(w.stats + stat_chees * kTile, select(is_finite(weighted), weighted, L(0)));
   }
-  if constexpr (Model::kTempered) temper<L, E>(model, spec, draw, w);
 }
 
 /// Iterations [begin, end) of one group of lanes.
@@ -375,11 +402,13 @@ template <class Transition, class L, class E, class Model, class W>
 LOCKSTEP_FN void advance_lanes(const Model& model, const LaunchSpec& spec, const W& w) {
   for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
     const Draw<L> draw{spec.key, iteration, w.chain, w.unit};
-    stage_load<L, E>(model, spec, draw, w);
+    stage_anneal<L, E>(model, spec, iteration, w);
+    stage_load<L>(model, w);
     auto proposal = stage_propose<Transition, L, E>(model, spec, draw, w);
     stage_evaluate<L, E>(model, w);
     stage_decide<L, E>(model, spec, draw, proposal, w);
     Transition::decided(model, spec, draw, proposal, w);
+    stage_temper<L, E>(model, spec, draw, w);
     if (spec.record || w.draws != nullptr) stage_accumulate<L, E>(model, spec, draw, proposal, w);
   }
 }

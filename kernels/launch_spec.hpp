@@ -40,6 +40,7 @@ struct LaunchSpec {
   // for the overview.
   int thin = 1, store_from = 0;
   int overview_thin = 1, overview_from = 0;
+  bool backwards = false;  // the transitions of an iteration in the reverse of their order
 };
 
 /// Rows of the per-chain statistics (double).

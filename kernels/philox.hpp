@@ -96,10 +96,11 @@ struct Draw {
   StreamKey key;
   Number iteration;
   I chain, unit;
+  std::uint32_t part = 0;  // of several transitions in an iteration, 0 to 15
 
   template <class Block>
   LOCKSTEP_FN void words(Purpose purpose, Block block, I (&w)[4]) const {
-    w[0] = I(static_cast<std::uint32_t>(purpose) << 24) ^ I(block);
+    w[0] = I((static_cast<std::uint32_t>(purpose) << 24) | (part << 20)) ^ I(block);
     w[1] = I(iteration);
     w[2] = chain;
     w[3] = unit;
@@ -125,7 +126,7 @@ struct Draw {
     words(purpose, block, w);
     return uniform(w[0]);
   }
-  /// The one of each lane's block, a whole number below 2^24.
+  /// The one of each lane's block, a whole number below 2^20.
   LOCKSTEP_FN L uniform_at(Purpose purpose, L block) const {
     I w[4];
     words(purpose, to_int(block), w);

@@ -16,6 +16,9 @@
 //
 // is told. Lanes that wait for others are moved and pushed too, with s > steps: that must change nothing.
 //
+// Several transitions may follow one another in an iteration (EngineSpec::then), each with random numbers and data of its
+// own; one that takes no step then takes the gradient where it leads, if another wants it, and counts it.
+//
 // Its own data it declares (TransitionInfo) and finds in the rows of its chains, all in double, lanes wide_t<L>:
 //   w.fields[row]            what a chain carries from iteration to iteration, zero at first
 //   w.count(k, value)        adds to its k-th counter
@@ -48,13 +51,6 @@ struct TransitionInfo {
   std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
   std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
 };
-
-/// The rows of all its fields together.
-inline int field_rows(const TransitionInfo& transition, int of_position) {
-  int rows = 0;
-  for (const TransitionField& f : transition.fields) rows += f.rows(of_position);
-  return rows;
-}
 
 /// What a transition is unless it says otherwise.
 struct TransitionDefaults {

@@ -13,26 +13,27 @@ class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
   using S = scalar_t<E>;
 
  public:
-  BlockEngine(Model model, const EngineSpec& spec, const BlockTransition<L, E, Model>& transition,
-              BlockDensityMaker<R, S> density)
+  /// With the transitions of the spec. Throws std::invalid_argument where one that ends when it sees fit is among
+  /// several.
+  BlockEngine(Model model, const EngineSpec& spec,
+              std::vector<const BlockTransition<L, E, Model>*> transitions, BlockDensityMaker<R, S> density)
       : EngineMemory<CpuBackend, R, S>(engine_shape(model, false), spec),
         model_(model),
-        transition_(transition),
-        density_(std::move(density)),
-        threads_(spec.threads) {}
+        work_{spec.threads, std::move(density), {}} {
+    check_composition(transitions);
+    for (std::size_t p = 0; p < transitions.size(); ++p)
+      work_.parts.push_back({transitions[p], data_before(transitions_of(spec), p, model.rows())});
+  }
 
  private:
   void start(const BatchView<R, S>& b) override {
-    for_each_block<L, E>(model_, b, false, threads_, density_, [](auto& block) { block.initialize(); });
+    for_each_block(model_, b, false, work_, [](auto& block) { block.initialize(); });
   }
   void launch(const BatchView<R, S>& b, const LaunchSpec& spec) override {
-    for_each_block<L, E>(model_, b, spec.covariance, threads_, density_,
-                         [&](auto& block) { block.advance(transition_, spec); });
+    for_each_block(model_, b, spec.covariance, work_, [&](auto& block) { block.advance(spec); });
   }
   const Model model_;
-  const BlockTransition<L, E, Model>& transition_;
-  const BlockDensityMaker<R, S> density_;
-  const int threads_;
+  BlockWork<L, E, Model> work_;
 };
 
 /// In the machine's packs. Compiled once for each precision (block.in).
@@ -41,10 +42,12 @@ std::unique_ptr<Engine> make_block_engine(const EngineSpec& spec, OpaqueDensity 
                                           BlockDensityMaker<R, E> make) {
   return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
     using Block = BlockTransition<MachinePack<R>, MachineEnergies<R, E>, Model>;
-    const auto& of = static_cast<const CpuTransitions&>(transition_of(spec)).of;
-    const Block& transition = *std::get<const Block*>(std::get<CpuTransition<R, E>>(of));
+    std::vector<const Block*> transitions;
+    for (const TransitionInfo* info : transitions_of(spec))
+      transitions.push_back(std::get<const Block*>(
+          std::get<CpuTransition<R, E>>(static_cast<const CpuTransitions*>(info)->of)));
     return std::make_unique<BlockEngine<MachinePack<R>, MachineEnergies<R, E>, Model>>(
-        make_model<Model>(density, spec.model), spec, transition, std::move(make));
+        make_model<Model>(density, spec.model), spec, std::move(transitions), std::move(make));
   });
 }
 

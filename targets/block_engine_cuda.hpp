@@ -40,15 +40,16 @@ std::map<std::string, const CudaTransitions*>& cuda_transition_registry();
 template <class R, class E, class Model>
 class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
  public:
-  CudaBlockEngine(Model model, const EngineSpec& spec, const CudaTransition<R, E, Model>& transition,
+  using Parts = typename CudaBlocks<R, E, Model>::Parts;
+  CudaBlockEngine(Model model, const EngineSpec& spec, Parts parts,
                   std::unique_ptr<CudaDensity<R, E>> density)
       : EngineMemory<CudaBackend, R, E>(engine_shape(model, false), spec),
         model_(model),
-        transition_(transition),
+        parts_(std::move(parts)),
         density_(std::move(density)) {}
   std::size_t bytes() const override {
     return EngineMemory<CudaBackend, R, E>::bytes() +
-           CudaBlocks<R, E, Model>::bytes_of_chain(model_, transition_) * std::size_t(this->padded_chains());
+           CudaBlocks<R, E, Model>::bytes_of_chain(model_, parts_) * std::size_t(this->padded_chains());
   }
 
  private:
@@ -58,11 +59,11 @@ class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
   }
   CudaBlocks<R, E, Model>& blocks(const BatchView<R, E>& view) {
     if (blocks_ == nullptr)
-      blocks_ = std::make_unique<CudaBlocks<R, E, Model>>(model_, transition_, *density_, view, stream_);
+      blocks_ = std::make_unique<CudaBlocks<R, E, Model>>(model_, parts_, *density_, view, stream_);
     return *blocks_;
   }
   const Model model_;
-  const CudaTransition<R, E, Model>& transition_;
+  const Parts parts_;
   const CudaStream stream_;  // which what follows uses to its end
   std::unique_ptr<CudaDensity<R, E>> density_;
   std::unique_ptr<CudaBlocks<R, E, Model>> blocks_;
@@ -73,11 +74,20 @@ template <class R, class E>
 std::unique_ptr<Engine> make_cuda_block_engine(const EngineSpec& spec,
                                                std::unique_ptr<CudaDensity<R, E>> density) {
   return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
-    const auto& of = std::get<CudaTransitionForModels<R, E>>(*cuda_transition_registry().at(transition_of(spec).name));
+    using Transition = CudaTransition<R, E, Model>;
     const OpaqueDensity opaque{density->dim(), density->quantities()};
-    return std::make_unique<CudaBlockEngine<R, E, Model>>(make_model<Model>(opaque, spec.model), spec,
-                                                          *std::get<const CudaTransition<R, E, Model>*>(of),
-                                                          std::move(density));
+    const auto model = make_model<Model>(opaque, spec.model);
+    const auto infos = transitions_of(spec);
+    std::vector<const Transition*> transitions;
+    typename CudaBlocks<R, E, Model>::Parts parts;
+    for (std::size_t p = 0; p < infos.size(); ++p) {
+      const auto& of =
+          std::get<CudaTransitionForModels<R, E>>(*cuda_transition_registry().at(infos[p]->name));
+      transitions.push_back(std::get<const Transition*>(of));
+      parts.push_back({transitions.back(), data_before(infos, p, model.rows())});
+    }
+    check_composition(transitions);
+    return std::make_unique<CudaBlockEngine<R, E, Model>>(model, spec, std::move(parts), std::move(density));
   });
 }
 extern template std::unique_ptr<Engine> make_cuda_block_engine<float, float>(

@@ -28,7 +28,8 @@ struct ModelSpec {
 
 struct EngineSpec {
   ModelSpec model;
-  const TransitionInfo* transition = nullptr;  // of the registry; null: its first, HMC
+  const TransitionInfo* transition = nullptr;    // of the registry; null: its first, HMC
+  std::vector<const TransitionInfo*> then = {};  // made after it in every iteration: at most 15
   Precision precision = Precision::mixed;
   bool blocks = false;  // the block driver also where a fused one is compiled: the same bits, slower
   int pack_width = 0;   // 0: the machine's; of the fused driver in tests others. 1: the scalar reference
@@ -54,6 +55,13 @@ inline const TransitionInfo& transition_of(const EngineSpec& spec) {
 /// A list of numbers for each unit of chains.
 using UnitList = std::map<std::uint32_t, std::vector<double>>;
 
+/// All transitions of an iteration.
+inline std::vector<const TransitionInfo*> transitions_of(const EngineSpec& spec) {
+  std::vector<const TransitionInfo*> all{&transition_of(spec)};
+  all.insert(all.end(), spec.then.begin(), spec.then.end());
+  return all;
+}
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -77,9 +85,9 @@ class Engine {
   /// bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
-  /// The fields of its transition (TransitionInfo::fields), one after the other; set_position makes them zero.
+  /// The fields of its transitions (TransitionInfo::fields), one after the other; set_position makes them zero.
   virtual std::vector<double> fields() = 0;
-  /// Sets the transition's list of that number (TransitionInfo::shared) for the chains of every unit; a unit that is
+  /// Sets the list of that number of the transitions' (TransitionInfo::shared, one after the other) for the chains of every unit; a unit that is
   /// not named has an empty one, as all have at first. Not part of state().
   virtual void set_shared(int list, const UnitList& of_unit) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "targets/shared_lists.hpp"
+#include "targets/transition_data.hpp"
 
 namespace lockstep {
 
@@ -35,8 +35,8 @@ class EngineMemory : public Engine {
       : Engine(static_cast<int>(spec.chain.size())),
         backend_(spec),
         shape_(shape),
-        transition_(transition_of(spec)),
-        field_rows_(lockstep::field_rows(transition_, shape.rows)),
+        transitions_(transitions_of(spec)),
+        size_(data_before(transitions_, transitions_.size(), shape.rows)),
         moments_{shape.dim, shape.quantities, spec.covariance},
         tiles_((chains_ + kTile - 1) / kTile),
         threads_(spec.threads),
@@ -48,9 +48,9 @@ class EngineMemory : public Engine {
     parameters_.resize(rows(shape_.layout.rows()));
     stats_.resize(rows(kStatRows));
     accumulators_.resize(rows(moments_.rows()));
-    fields_.resize(rows(field_rows_));
-    counters_.resize(rows(int(transition_.counters.size())));
-    lists_.resize(transition_.shared.size());
+    fields_.resize(rows(size_.field));
+    counters_.resize(rows(size_.counter));
+    lists_.resize(size_.list);
     mode_.resize(rows(1), -1);
     trip_.resize(rows(1), 0);
     std::vector<int> holder(chains_);
@@ -116,7 +116,7 @@ class EngineMemory : public Engine {
     Backend::from_host(holder_, holder);
   }
 
-  std::vector<double> fields() override { return get_rows(fields_, field_rows_); }
+  std::vector<double> fields() override { return get_rows(fields_, size_.field); }
   void set_shared(int list, const UnitList& of_unit) override {
     lists_.at(list) = of_unit;
     const PlacedLists placed = place_lists(lists_, Backend::to_host(unit_));
@@ -157,7 +157,7 @@ class EngineMemory : public Engine {
   }
   std::vector<double> stats(bool reset) override {
     auto all = read(stats_, kStatRows, reset);
-    const auto counters = read(counters_, int(transition_.counters.size()), reset);
+    const auto counters = read(counters_, size_.counter, reset);
     all.insert(all.end(), counters.begin(), counters.end());
     return all;
   }
@@ -232,9 +232,9 @@ class EngineMemory : public Engine {
     v.stored_chains = stored_chains_;
     v.overview = overview_.empty() ? nullptr : Backend::data(overview_);
     v.fields = Backend::data(fields_);
-    v.field_rows = field_rows_;
+    v.field_rows = size_.field;
     v.counters = Backend::data(counters_);
-    v.counter_rows = int(transition_.counters.size());
+    v.counter_rows = size_.counter;
     v.shared = Backend::data(shared_);
     v.shared_place = Backend::data(shared_place_);
     return v;
@@ -251,13 +251,14 @@ class EngineMemory : public Engine {
     f(mode_, 1, 0, 1);
     f(trip_, 1, 0, 1);
     f(stats_, kStatRows, 0, kStatRows);
-    f(counters_, int(transition_.counters.size()), 0, int(transition_.counters.size()));
+    f(counters_, size_.counter, 0, size_.counter);
     int first = 0;
-    for (const TransitionField& field : transition_.fields) {
-      const int rows = field.rows(shape_.rows);
-      if (field.saved) f(fields_, field_rows_, first, rows);
-      first += rows;
-    }
+    for (const TransitionInfo* transition : transitions_)
+      for (const TransitionField& field : transition->fields) {
+        const int rows = field.rows(shape_.rows);
+        if (field.saved) f(fields_, size_.field, first, rows);
+        first += rows;
+      }
   }
 
   template <class T>
@@ -295,8 +296,8 @@ class EngineMemory : public Engine {
   }
 
   EngineShape shape_;
-  const TransitionInfo& transition_;
-  int field_rows_;
+  std::vector<const TransitionInfo*> transitions_;
+  TransitionPart size_;  // of the data of all of them
   MomentLayout moments_;
   int tiles_, threads_, block_threads_;
   Vector<R> position_, gradient_, parameters_, work_;

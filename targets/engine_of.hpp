@@ -74,8 +74,8 @@ std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec
 /// compiles it for.
 template <class Backend, class Density>
 bool is_fused(const EngineSpec& spec) {
-  return !Density::kBatch && !spec.blocks && transition_of(spec).name == Hmc::info().name &&
-         Backend::fuses(spec.model.kind);
+  return !Density::kBatch && !spec.blocks && spec.then.empty() &&
+         transition_of(spec).name == Hmc::info().name && Backend::fuses(spec.model.kind);
 }
 
 }  // namespace lockstep

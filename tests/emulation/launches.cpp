@@ -145,6 +145,32 @@ TEST(OwnDataLaunches, BitsAreTheScalarCpus) {
   });
 }
 
+// Two transitions in an iteration, and the other way round.
+TEST(OwnDataLaunches, SequencesAreTheScalarCpus) {
+  for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
+    Named n = named("sequence", "gaussian", kind, kind == ModelKind::pseudo_extended ? 2 : 1);
+    EngineSpec spec;
+    name_transitions<Sequence<ListWalk, Tours>>(spec);
+    BatchCase& c = n.batch;
+    c.transition = spec.transition;
+    c.then = spec.then;
+    c.precision = Precision::mixed;
+    if (kind == ModelKind::path) c.tempering = Tempering::anneal;
+    c.prepare = [](Engine& e) { prepare<Sequence<ListWalk, Tours>>(e, 14); };
+    const auto target = make_target(n.target);
+    const EngineFactory scalar = [&](const EngineSpec&s) { return scalar_sequence(n.target, s); },
+                        device = on_device(*target);
+    const BatchResult expected = run_batch(scalar, c), found = run_batch(device, c, {.launches = {2}});
+    expect_equal(found, expected);
+    EXPECT_EQ(found.fields, expected.fields);
+    const auto one = make_engine(device, c), other = make_engine(scalar, c);
+    LaunchSpec back = make_launch(c, 0, 3);
+    back.backwards = true;
+    for (Engine* e : {one.get(), other.get()}) e->advance(back);
+    EXPECT_EQ(one->state(), other->state());
+  }
+}
+
 /// An engine of 40 chains, in units of four, of mixed precision, in one block of many threads too many.
 struct SmallEngine {
   std::unique_ptr<TargetInstance> target;

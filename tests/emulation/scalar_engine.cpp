@@ -55,4 +55,17 @@ std::unique_ptr<Engine> scalar_engine(const std::string& target, const EngineSpe
   }
 }
 
+std::unique_ptr<Engine> scalar_sequence(const std::string& target, const EngineSpec& spec) {
+  const Gaussian& density = density_of(target);
+  return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
+    using Block = BlockTransition<float, double, Model>;
+    static const BlockTransitionOf<ListWalk, float, double, Model> walk;
+    static const BlockTransitionOf<Tours, float, double, Model> tours;
+    const OpaqueDensity opaque{density.dim, density.quantities()};
+    return std::make_unique<BlockEngine<float, double, Model>>(
+        make_model<Model>(opaque, spec.model), spec, std::vector<const Block*>{&walk, &tours},
+        block_density<Gaussian, float, double>(density));
+  });
+}
+
 }  // namespace lockstep::testing

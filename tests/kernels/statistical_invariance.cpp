@@ -99,12 +99,12 @@ TEST(Invariance, FusedHamiltonianMonteCarlo) {
 }
 
 /// A broken twin of any transition: its ratio favours one side.
-template <class Transition>
+template <class Transition, int kPercent = 20>
 struct Tilted : Transition {
   template <class L, class E, class Model, class W>
   LOCKSTEP_FN static void end(const Model& model, Proposal<L, E>& r, const W& w) {
     Transition::end(model, r, w);
-    r.log_ratio = r.log_ratio + cast<E>((w.x[0] - w.position[0]) * L(scalar_t<L>(0.2)));
+    r.log_ratio = r.log_ratio + cast<E>((w.x[0] - w.position[0]) * L(scalar_t<L>(0.01 * kPercent)));
   }
 };
 
@@ -124,6 +124,20 @@ TEST(Invariance, TransitionsWithDataOnEveryModel) {
           << c.name << ": broken, not found";
     }
   });
+}
+
+/// A walk after Hamiltonian Monte Carlo in each iteration, which then begins with the gradient where the walk led; and
+/// where either of the two is broken.
+TEST(Invariance, TransitionsOneAfterTheOther) {
+  std::uint64_t seed = 601;
+  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
+                           extended("bridge", 2, [](InvarianceCase&) {})}) {
+    c.iterations = 3;
+    c.name += ", one after the other";
+    expect_invariant(c, moved<Sequence<Hmc, ListWalk>, true>(c, seed++));
+    EXPECT_GT(judge(moved<Sequence<Hmc, Tilted<ListWalk, 1000>>, true>(c, seed++)).worst, limit()) << c.name;
+    EXPECT_GT(judge(moved<Sequence<Tilted<Hmc>, ListWalk>, true>(c, seed++)).worst, limit()) << c.name;
+  }
 }
 
 /// Every transition of kernels/transitions.list on every model, and its twin, which must be found on each kind of them.

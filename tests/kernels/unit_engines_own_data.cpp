@@ -9,6 +9,7 @@
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/engines.hpp"
+#include "tests/support/invariance.hpp"
 #include "tests/support/own_data.hpp"
 
 namespace {
@@ -42,24 +43,19 @@ const Gaussian& density() {
   return fixture.density;
 }
 
-template <class Transition>
-const TransitionInfo& info() {
-  static const TransitionInfo of = Transition::info();
-  return of;
-}
-
 template <class L, class E, class Transition, class Model>
 std::unique_ptr<Engine> by_blocks(const EngineSpec& spec) {
-  static const BlockTransitionOf<Transition, L, E, Model> transition;
   return std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(density(), spec.model), spec,
-                                                    transition, block_density<Gaussian, L, E>(density()));
+                                                    block_transitions<Transition, L, E, Model>(),
+                                                    block_density<Gaussian, L, E>(density()));
 }
 /// By blocks where a spec asks for them, of packs of 4 or the machine's; else fused.
 template <class Transition, class Model>
 std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
-  if (!spec.blocks)
-    return std::make_unique<EngineOf<FusedOf<Transition>, Model, float, double>>(
-        make_model<Model>(density(), spec.model), spec);
+  if constexpr (std::derived_from<Transition, TransitionDefaults>)
+    if (!spec.blocks)
+      return std::make_unique<EngineOf<FusedOf<Transition>, Model, float, double>>(
+          make_model<Model>(density(), spec.model), spec);
   if (spec.pack_width == 4) return by_blocks<Pack<float, 4>, Pack<double, 4>, Transition, Model>(spec);
   return by_blocks<MachinePack<float>, MachineEnergies<float, double>, Transition, Model>(spec);
 }
@@ -80,7 +76,10 @@ BatchCase make_case(ModelKind kind = ModelKind::plain) {
   c.model.kind = kind;
   c.model.pseudo_samples = kind == ModelKind::pseudo_extended ? 2 : 1;
   c.tempering = kind == ModelKind::path ? Tempering::gibbs : Tempering::fixed;
-  c.transition = &info<Transition>();
+  EngineSpec spec;
+  name_transitions<Transition>(spec);
+  c.transition = spec.transition;
+  c.then = spec.then;
   c.chains = 75;
   c.iterations = 8;
   c.prepare = [](Engine& e) { prepare<Transition>(e, 15); };
@@ -204,6 +203,67 @@ TEST(OwnData, ToursCloseWhereTheyCloseAndSumToTheWhole) {
   EXPECT_GT(lengths.size(), 5u);
   EXPECT_NEAR(std::accumulate(tours.begin(), tours.end(), 0.0) / (75 * 40), 0.25,
               4 * std::sqrt(0.25 * 0.75 / (75 * 40)));
+}
+
+/// Walks along lists, then tours: the second's data lies behind the first's.
+using Pair = Sequence<ListWalk, Tours>;
+
+TEST(OwnData, SequencesKeepTheirDataApart) {
+  for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
+    const BatchCase c = make_case<Pair>(kind);
+    const BatchResult whole = run_batch(factory<Pair>(), c);
+    for (const Split& split :
+         {Split{.pack_width = 4, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},
+          Split{.blocks = true, .engines = {7, 40}}})
+      EXPECT_EQ(run_batch(factory<Pair>(), c, split), whole) << int(kind);
+    BatchResult resumed = run_batch(factory<Pair>(), c, {.launches = {2, 4}, .resumed = true});
+    resumed.stats = whole.stats, resumed.moments = whole.moments;
+    EXPECT_EQ(resumed, whole);
+    for (int i = 0; i < c.chains; ++i) {
+      EXPECT_NEAR(counter(whole, c, 0)[i], c.iterations * ((i / 5 + 3) % 4), 1e-9);
+      EXPECT_EQ(counter(whole, c, 1 + Tours::length)[i] + whole.fields[i], c.iterations);
+    }
+  }
+}
+
+TEST(OwnData, AWalkThatNeverMovesChangesNothingButTheCountOfGradients) {
+  BatchCase c = make_case<Sequence<Tours, ListWalk>>(ModelKind::path),
+            alone = make_case<Tours>(ModelKind::path);
+  c.prepare = {};
+  BatchResult r = run_batch(factory<Sequence<Tours, ListWalk>>(), c),
+              first = run_batch(factory<Tours>(), alone);
+  for (int i = 0; i < c.chains; ++i)
+    EXPECT_EQ(r.stats[stat_gradients * c.chains + i],
+              first.stats[stat_gradients * c.chains + i] + c.iterations);
+  EXPECT_EQ(r.position, first.position);
+  EXPECT_EQ(r.gradient, first.gradient);
+  EXPECT_EQ(r.moments, first.moments);
+}
+
+TEST(OwnData, BackwardsIsTheOtherOrder) {
+  const BatchCase c = make_case<Pair>();
+  const auto run = [&](auto make, const BatchCase& batch, bool backwards) {
+    const auto e = make_engine(make, batch);
+    LaunchSpec launch = make_launch(batch, 0, 1);
+    launch.backwards = backwards;
+    e->advance(launch);
+    return e->position();
+  };
+  const auto forwards = run(factory<Pair>(), c, false), back = run(factory<Pair>(), c, true);
+  EXPECT_NE(forwards, back);
+  BatchCase first = c;
+  first.iterations = 1;
+  // In the order of the list, the first transition starts where the chain is.
+  int walked = 0;
+  const auto start = make_engine(factory<Pair>(), c)->position();
+  const auto walk = run(factory<ListWalk>(), make_case<ListWalk>(), false);
+  for (int i = 0; i < c.chains; ++i) walked += walk[i] != start[i] && forwards[i] == walk[i];
+  EXPECT_LT(walked, 5);  // the tours' trajectory went on from there
+}
+
+TEST(OwnData, WhatEndsWhenItSeesFitIsTheOnlyTransition) {
+  using Both = Sequence<Hmc, SliceWalk>;
+  EXPECT_THROW(make_engine(factory<Both>(), make_case<Both>()), std::invalid_argument);
 }
 
 TEST(OwnData, NewPositionsBeginAnew) {

@@ -47,9 +47,10 @@ std::unique_ptr<Engine> block_engine(const TestDensity& density, const EngineSpe
   for_each_transition([&]<class Transition>() {
     static const BlockTransitionOf<Transition, L, E, Model> transition;
     if (Transition::info().name == transition_of(spec).name)
-      engine =
-          std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(density, spec.model), spec, transition,
-                                                     block_density<TestDensity, L, E>(density));
+      engine = std::make_unique<BlockEngine<L, E, Model>>(
+          make_model<Model>(density, spec.model), spec,
+          std::vector<const BlockTransition<L, E, Model>*>{&transition},
+          block_density<TestDensity, L, E>(density));
   });
   return engine;
 }

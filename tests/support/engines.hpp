@@ -15,6 +15,7 @@ namespace lockstep::testing {
 struct BatchCase {
   ModelSpec model;
   const TransitionInfo* transition = nullptr;
+  std::vector<const TransitionInfo*> then = {};
   Precision precision = Precision::mixed;
   int chains = 32;
   std::uint32_t iterations = 6;
@@ -96,6 +97,7 @@ inline std::unique_ptr<Engine> make_engine(const EngineFactory& make, const Batc
   EngineSpec spec;
   spec.model = c.model;
   spec.transition = c.transition;
+  spec.then = c.then;
   spec.precision = c.precision;
   spec.blocks = split.blocks;
   spec.pack_width = split.pack_width;
@@ -173,11 +175,14 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
   if (c.transition != nullptr) {
     const auto fields = engine->fields();
     auto from = fields.begin();
-    for (const TransitionField& field : c.transition->fields) {
-      const auto to = from + std::ptrdiff_t(field.rows(engine->rows())) * chains;
-      if (field.saved) result.fields.insert(result.fields.end(), from, to);
-      from = to;
-    }
+    auto transitions = c.then;
+    transitions.insert(transitions.begin(), c.transition);
+    for (const TransitionInfo* transition : transitions)
+      for (const TransitionField& field : transition->fields) {
+        const auto to = from + std::ptrdiff_t(field.rows(engine->rows())) * chains;
+        if (field.saved) result.fields.insert(result.fields.end(), from, to);
+        from = to;
+      }
   }
   result.rows = engine->rows();
   result.cache_rows = engine->cache_rows();

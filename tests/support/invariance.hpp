@@ -24,6 +24,17 @@ struct OneTransition : FusedCpu {
   }
 };
 
+/// A transition, or those of a sequence, for the block driver.
+template <class Transition, class L, class E, class Model>
+std::vector<const BlockTransition<L, E, Model>*> block_transitions() {
+  std::vector<const BlockTransition<L, E, Model>*> all;
+  Each<Transition>::call([&]<class One>() {
+    static const BlockTransitionOf<One, L, E, Model> transition;
+    all.push_back(&transition);
+  });
+  return all;
+}
+
 /// What a case did: functionals before and after of every chain, weighted moments and unweighted draws.
 struct Moved {
   std::vector<std::vector<double>> before, after,
@@ -70,13 +81,6 @@ inline std::vector<double> functionals(const ModelSpec& m, const double* rows, c
   return f;
 }
 
-/// What a twin of a transition has to say of itself is what the transition has.
-template <class Transition>
-TransitionInfo info_of() {
-  if constexpr (requires { Transition::info(); }) return Transition::info();
-  return Hmc::info();
-}
-
 /// Draws exact starts, makes the transitions with `Transition` on `Model` (built from its parts by `build`),
 /// by the fused driver or by blocks.
 template <class Transition, bool kBlocks = false, class Build>
@@ -88,8 +92,7 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   const int chains = kInvarianceChains;
   EngineSpec spec;
   spec.model = c.model;
-  const TransitionInfo info = info_of<Transition>();
-  spec.transition = &info;
+  name_transitions<Transition>(spec);
   spec.threads = 2;
   spec.draws = c.iterations;
   for (int i = 0; i < chains; ++i) {
@@ -100,8 +103,8 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   using E = MachineEnergies<float, double>;
   const std::unique_ptr<Engine> made = [&]() -> std::unique_ptr<Engine> {
     if constexpr (kBlocks) {
-      static const BlockTransitionOf<Transition, L, E, Model> transition;
-      return std::make_unique<BlockEngine<L, E, Model>>(model, spec, transition,
+      return std::make_unique<BlockEngine<L, E, Model>>(model, spec,
+                                                        block_transitions<Transition, L, E, Model>(),
                                                         block_density<Gaussian, L, E>(pair.density()));
     } else
       return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(model, spec);

@@ -288,6 +288,48 @@ struct Tours : Hmc {
   }
 };
 
+/// Two transitions in an iteration.
+template <class First, class Second>
+struct Sequence {};
+
+/// f.operator()<T>() for a transition, or for each of a sequence in their order.
+template <class Transition>
+struct Each {
+  template <class F>
+  static void call(F f) {
+    f.template operator()<Transition>();
+  }
+};
+template <class First, class Second>
+struct Each<Sequence<First, Second>> {
+  template <class F>
+  static void call(F f) {
+    f.template operator()<First>();
+    f.template operator()<Second>();
+  }
+};
+
+/// What a twin of a transition has to say of itself is what the transition has.
+template <class Transition>
+const TransitionInfo& info_of() {
+  static const TransitionInfo info = [] {
+    if constexpr (requires { Transition::info(); }) return Transition::info();
+    return Hmc::info();
+  }();
+  return info;
+}
+/// The transitions of a spec.
+template <class Transition>
+void name_transitions(EngineSpec& spec) {
+  spec.transition = nullptr;
+  Each<Transition>::call([&]<class One>() {
+    if (spec.transition == nullptr)
+      spec.transition = &info_of<One>();
+    else
+      spec.then.push_back(&info_of<One>());
+  });
+}
+
 template <class F>
 void for_each_with_data(F f) {
   f.template operator()<ListWalk>();
@@ -298,7 +340,9 @@ void for_each_with_data(F f) {
 /// What the host has to give an engine with this transition; its units are numbered from 0.
 template <class Transition>
 void prepare(Engine& engine, int units) {
-  if constexpr (requires { Transition::prepare(engine, units); }) Transition::prepare(engine, units);
+  Each<Transition>::call([&]<class One>() {
+    if constexpr (requires { One::prepare(engine, units); }) One::prepare(engine, units);
+  });
 }
 
 }  // namespace lockstep::testing

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "targets/shared_lists.hpp"
-
-#include <stdexcept>
+#include "targets/transition_data.hpp"
 
 namespace lockstep {
 
@@ -25,6 +23,17 @@ PlacedLists place_lists(const std::vector<UnitList>& lists, const std::vector<st
     }
   }
   return placed;
+}
+
+TransitionPart data_before(const std::vector<const TransitionInfo*>& transitions, std::size_t count,
+                           int rows) {
+  TransitionPart all{.number = std::uint32_t(count)};
+  for (std::size_t k = 0; k < count; ++k) {
+    for (const TransitionField& field : transitions[k]->fields) all.field += field.rows(rows);
+    all.counter += int(transitions[k]->counters.size());
+    all.list += int(transitions[k]->shared.size());
+  }
+  return all;
 }
 
 }  // namespace lockstep
