@@ -114,10 +114,17 @@ bool cuda_available() {
   return false;
 }
 
-void use_cuda_device(int number) {
+int cuda_devices() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 1) cudaSetDevice(number % count);
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
   cudaGetLastError();  // whether there is a usable device is asked elsewhere
+  return count;
+}
+
+void use_cuda_device(int number) {
+  const int count = cuda_devices();
+  if (count > 1) cudaSetDevice(number % count);
+  cudaGetLastError();
 }
 
 std::string cuda_device_name() {

@@ -21,8 +21,11 @@ std::optional<CudaDevice> find_cuda_device(std::string* why_not = nullptr);
 /// Whether an engine can run: there is a device, and this build holds code for it. Never throws.
 bool cuda_available();
 
-/// Where there are several devices, `number` (counted round and round) is the current one from here on. Never
-/// throws.
+/// How many devices there are. Never throws.
+int cuda_devices();
+
+/// Where there are several devices, `number` (counted round and round) is the current one of this thread from here on.
+/// Never throws.
 void use_cuda_device(int number);
 
 /// The device's name and compute capability, such as "NVIDIA H100 (sm_90)". Throws std::runtime_error without

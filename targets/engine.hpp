@@ -81,14 +81,14 @@ class Engine {
   virtual std::vector<double> cache() = 0;
   /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
   /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, statistics
-  /// since the last reset, the transition's saved fields, which chain holds which level (not the moments). An interrupted run goes on from it bit for
-  /// bit, without initialize.
+  /// since the last reset, the transitions' saved fields, which chain holds which level, counted from its own place (not
+  /// the moments). An interrupted run goes on from it bit for bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
   /// The fields of its transitions (TransitionInfo::fields), one after the other; set_position makes them zero.
   virtual std::vector<double> fields() = 0;
-  /// Sets the list of that number of the transitions' (TransitionInfo::shared, one after the other) for the chains of every unit; a unit that is
-  /// not named has an empty one, as all have at first. Not part of state().
+  /// Sets the list of that number of the transitions' (TransitionInfo::shared, one after the other) for the chains of
+  /// every unit; a unit that is not named has an empty one, as all have at first. Not part of state().
   virtual void set_shared(int list, const UnitList& of_unit) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;

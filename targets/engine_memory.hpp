@@ -102,8 +102,9 @@ class EngineMemory : public Engine {
       const std::vector<double> some = get_rows(rows, total, first, count);
       out.insert(out.end(), some.begin(), some.end());
     });
+    // Seen from each chain's own place: a slice of a batch says the same of its chains as the whole.
     const auto holder = Backend::to_host(holder_);
-    out.insert(out.end(), holder.begin(), holder.end());
+    for (int c = 0; c < chains_; ++c) out.push_back(holder[c] - c);
     return out;
   }
   void set_state(std::span<const double> rows) override {
@@ -113,6 +114,7 @@ class EngineMemory : public Engine {
       rows = rows.subspan(std::size_t(count) * chains_);
     });
     std::vector<int> holder(rows.begin(), rows.end());
+    for (int c = 0; c < chains_; ++c) holder[c] += c;
     Backend::from_host(holder_, holder);
   }
 

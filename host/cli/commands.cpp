@@ -145,6 +145,10 @@ int run_one(const RunOptions& run) {
 
 }  // namespace
 
+bool is_run(const std::string& command) {
+  return command == "sample" || command == "evidence" || command == "study";
+}
+
 int run_command(const CommandLine& line) {
   catch_interrupts();
   if (line.command == "targets")

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
       if (speaks) fmt::print(help.exit_status == 0 ? stdout : stderr, "{}", help.text);
       return help.exit_status;
     }
-    processes.start(launch, line.command);
+    if (!is_run(line.command)) return speaks ? run_command(line) : 0;
+    processes.start(launch);
     return processes.together([&] { return run_command(line); });
   };
   return processes.finish(run_program("lockstep", body, speaks));

@@ -276,10 +276,6 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   const std::unique_ptr<TargetInstance> own = built == nullptr ? build_target(run) : nullptr;
   const TargetInstance* target = built == nullptr ? own.get() : built;
   if (target->items() != nullptr) return item_evidence(run, *target, label);
-  if (Processes::all().size() > 1)
-    throw UserError("target " + run.target +
-                    " is one density, which one process samples (each would do the same, and write the same "
-                    "files). Start it without mpirun or srun, or with one process");
   const EvidenceConfig c = evidence_config(run, target->dim(), target->tails());
   const bool on_path = !c.is(EvidenceKind::pseudo_extended);
   if (on_path) check_base(*target, c, run);
@@ -297,6 +293,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   context.stages = std::make_shared<Stages>(files.checkpoint);
   const EvidenceJob job{c, run, target->dim() <= 64};
   MethodResult f = on_path ? run_on_path(context, job) : run_pseudo_extended(context, job);
+  if (label.empty() && !Processes::all().first()) throw FirstSpeaks();  // in a study all go on
   judge_method(f, c, asked.chains);
   compare_with_truth(f, target->truth());
   EvidenceResult s = result_of(run, context, c, f);

@@ -20,11 +20,7 @@
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
-#include "host/util/numbers.hpp"
 #include "host/util/processes.hpp"
-#ifdef LOCKSTEP_CUDA
-#include "targets/cuda_device.hpp"
-#endif
 
 namespace lockstep {
 namespace {
@@ -33,20 +29,7 @@ std::vector<double> part(const std::vector<double>& all, int item, int runs) {
   return {all.begin() + std::ptrdiff_t(item) * runs, all.begin() + std::ptrdiff_t(item + 1) * runs};
 }
 
-/// Items that a process takes in a round: of as many as all have room for, or of what is left, in proportion
-/// to its room, in order of rank.
-struct Share {
-  int first, last, round_end;
-};
-Share share_of_round(const std::vector<double>& room, int rank, int done, int count) {
-  const double all = std::accumulate(room.begin(), room.end(), 0.0),
-               before = std::accumulate(room.begin(), room.begin() + rank, 0.0),
-               taken = std::min(all, double(count - done));
-  const auto end = [&](double part) { return done + int(taken * part / all); };
-  return {end(before), end(before + room[rank]), end(all)};
-}
-
-/// Of a batch of `per` items, in all processes of this machine.
+/// Of a batch of `per` items.
 MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
   const TargetInstance& target = *context.target;
   const double values = double(target.items()->values.size());
@@ -55,38 +38,14 @@ MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
   size.chains = std::int64_t(per) * std::max(c.runs, c.bound_draws);
   size.iterations = 0;  // sums are kept by image
   MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
-  memory.host += 28.0 * values;  // in three precisions, and as read
-  memory.host *= Processes::all().here();
+  memory.host += 28.0 * values * Processes::all().here();  // in three precisions, and as read
   if (context.cuda)  // what the products hold: positions, gradients and log densities, layers, a workspace
-    memory.device += double(size.chains) * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * values;
+    memory.device += double(size.chains) / context.shards * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * values;
   return memory;
 }
 
-/// The pilot, the same in every process. Interrupted where one of them is: the first says so.
-ItemPilot pilot_of_all(RunContext& context, const ItemConfig& c,
-                       const std::function<void(const std::string&, double)>& print) {
-  Processes& processes = Processes::all();
-  context.progress = [show = interruptible(print)](const std::string&, double share) {
-    show("pilot", share);
-  };
-  ItemPilot pilot;
-  bool stopped = false;
-  try {
-    if (c.method != "bound")
-      pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
-                             c.target_acceptance, c.step_size);
-  } catch (const Interrupted&) {
-    stopped = true;
-  }
-  if (processes.any(stopped)) {
-    if (processes.first()) throw Interrupted();
-    throw FirstSpeaks();
-  }
-  return pilot;
-}
-
-/// Rounds of items, `per` of them at a time in this process, until all are done or somebody wants to stop.
-/// `clock`: since when time counts.
+/// Rounds of items, `per` of them at a time, until all are done or somebody wants to stop. `clock`: since when
+/// time counts.
 struct Rounds {
   const ItemConfig& config;
   const ItemPilot& pilot;
@@ -98,7 +57,7 @@ struct Rounds {
   int way = 0;        // of the round that is shown
   double before = 0;  // what of it was done
 
-  /// What is found, in the first process.
+  /// What is found.
   ItemRun run(RunContext& context);
   /// Progress of one round, whose items follow `done` others.
   void show(RunContext& context, int done, int round_end);
@@ -111,39 +70,36 @@ void Rounds::show(RunContext& context, int done, int round_end) {
   way = 0;
   before = 0;
   context.progress = [=, this](const std::string&, double share) {
-    if (terminated() && Processes::all().size() == 1) throw Interrupted();
+    Processes& processes = Processes::all();
+    processes.agree();
+    if (processes.terminated()) throw Interrupted();
     if (share < before) way = std::min(way + 1, ways - 1);
     before = share;
     const double of_round = (way + share) / ways, items_done = done + (round_end - done) * of_round;
-    print(interrupted() ? "the last images (again: stop at once)" : "images", items_done / count);
+    print(processes.interrupted() ? "the last images (again: stop at once)" : "images", items_done / count);
   };
 }
 
 ItemRun Rounds::run(RunContext& context) {
-  Processes& processes = Processes::all();
+  const Processes& processes = Processes::all();
   const int count = context.target->items()->count;
   ItemRun all;
   if (plan.resume) plan.load([&](Checkpoint& archive) { all.fields(archive); });
   const Tally tally(context, [&] { return RunHealth::Counts{all.table.gradients, all.table.divergences}; });
-  const auto room = processes.share(per);
-  int done = int(processes.of_first(all.table.done()));
+  int done = all.table.done();
   while (done < count && !all.interrupted) {
-    const Share part = share_of_round(room, processes.rank(), done, count);
-    std::vector<std::uint32_t> which(part.last - part.first);
-    std::iota(which.begin(), which.end(), std::uint32_t(part.first));
-    ItemTable found;
-    show(context, done, part.round_end);
+    std::vector<std::uint32_t> which(std::min(per, count - done));
+    std::iota(which.begin(), which.end(), std::uint32_t(done));
+    show(context, done, done + int(which.size()));
     try {
-      if (!which.empty()) run_items(context, config, pilot, which, found);
+      run_items(context, config, pilot, which, all.table);
     } catch (const Interrupted&) {
-      if (done == 0) throw;
-      found = {};  // what earlier rounds have found is saved
+      if (done == 0) throw;  // what earlier rounds have found is saved
     }
-    for (const auto& numbers : processes.gather(numbers_of(found))) add_numbers(all.table, numbers);
-    done = int(processes.of_first(all.table.done()));
+    done = all.table.done();
     all.seconds += seconds_since(clock);
     clock = Clock::now();
-    all.interrupted = processes.any(done < count && interrupted());
+    all.interrupted = done < count && processes.interrupted();
     if (done < count && plan.due(all.interrupted))
       plan.save([&](Checkpoint& archive) { all.fields(archive); });
   }
@@ -255,36 +211,29 @@ std::array<double, 2> interval_over_items(const std::vector<double>& values) {
 ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, const std::string& label) {
   const auto start = Clock::now();
   const ItemConfig c = item_config(run, *target.items());
-  Processes& processes = Processes::all();
-  RunOptions own = run;  // of this process
-  own.quiet |= !processes.first();
-  if (own.threads == 0) own.threads = processes.threads();
-#ifdef LOCKSTEP_CUDA
-  if (processes.size() > 1 && run.device != "cpu") use_cuda_device(processes.rank_here());
-#endif
-  RunContext context = make_context(own, target, label);
+  RunContext context = make_context(run, target, label);
   // Two blocks of the matrix products for every thread, or enough chains to fill a GPU: few enough to be lost
   // when interrupted.
-  const int at_once = context.cuda ? 1 << 16 : 2 * 192 * context.threads,
+  const int at_once = context.cuda ? context.shards << 16 : 2 * 192 * context.all_threads,
             per = std::clamp(at_once / c.runs, 1, target.items()->count);
   const MemoryPlan memory = memory_of(context, c, per);
   check_memory(memory, true);
-  RunFiles files;  // of the first process
-  if (processes.first()) files = open_run(run, target, c.effective);
-  if (processes.any(files.finished.has_value())) {
-    if (processes.first()) return from_json<ItemResult>(*files.finished);
-    throw FirstSpeaks();
-  }
-  say_device(own, context);
-  check_memory(memory, own.quiet);
-  const auto print = progress_printer(own.quiet, run.target, context.health);
+  const RunFiles files = open_run(run, target, c.effective);
+  if (files.finished) return from_json<ItemResult>(*files.finished);
+  say_device(run, context);
+  check_memory(memory, run.quiet);
+  const auto print = progress_printer(run.quiet, run.target, context.health);
   const auto clock = Clock::now();
-  const ItemPilot pilot = pilot_of_all(context, c, print);
+  context.progress = [show = interruptible(print)](const std::string&, double share) {
+    show("pilot", share);
+  };
+  ItemPilot pilot;
+  if (c.method != "bound")
+    pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
+                           c.target_acceptance, c.step_size);
   Rounds rounds{c, pilot, per, files.checkpoint, print, clock};
   const ItemRun found = rounds.run(context);
-  const auto threads = processes.share(context.threads);
-  if (!processes.first()) throw FirstSpeaks();
-  context.threads = int(std::accumulate(threads.begin(), threads.end(), 0.0));
+  if (label.empty() && !Processes::all().first()) throw FirstSpeaks();  // in a study all go on
   ItemResult s = result_of_items(run, context, c, pilot, found);
   s.cost.wall = seconds_since(start);
   s = settled(s);

@@ -57,10 +57,9 @@ LogZ mean_over_items(const std::vector<double>& values);
 std::array<double, 2> interval_over_items(const std::vector<double>& values);
 
 /// `lockstep evidence` for a target with items: bounds of log Z of each, and their means. Batches of items
-/// are as large as keeps every thread busy, and processes that share the run take one each at a time, in
-/// order: numbers do not depend on how many there are. After that the checkpoint is saved where one is asked
-/// for. Throws UserError, Interrupted when there is nothing to keep, and FirstSpeaks in other processes than
-/// the first.
+/// are as large as keeps every thread of every process busy: numbers do not depend on how many there are.
+/// After each the checkpoint is saved where one is asked for. Throws UserError, Interrupted when there is
+/// nothing to keep, and FirstSpeaks in other processes than the first, but for those of a study (`label`).
 ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "host/runs/run_draws.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
+#include "host/util/processes.hpp"
 #include "host/util/program.hpp"
 
 namespace lockstep {
@@ -158,13 +159,12 @@ std::string RunFiles::write(const Json& summary, const std::vector<Other>& other
   return lost;
 }
 
-RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
-  RunFiles files;
-  if (run.out.empty()) return files;
+namespace {
+
+/// By the first process.
+void open_folder(RunFiles& files, const RunOptions& run) {
   files.lock = FolderLock(run.out);
   files.folder = run.out;
-  files.checkpoint = {run.out / "checkpoint", run_identity(run, target, effective), run.checkpoint,
-                      run.resume};
   const bool saved = fs::exists(files.checkpoint.file);
   if (run.force) {
     for (const char* name :
@@ -183,6 +183,20 @@ RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Set
     refuse_results(run.out);
   }
   if (!files.finished) write_atomically(run.out / "run.toml", write_run_toml(run));
+}
+
+}  // namespace
+
+RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective) {
+  RunFiles files;
+  if (run.out.empty()) return files;
+  Processes& processes = Processes::all();
+  processes.agree();  // none has failed so far: what is wrong leaves no file behind
+  files.checkpoint = {run.out / "checkpoint", run_identity(run, target, effective), run.checkpoint,
+                      run.resume};
+  if (processes.first()) open_folder(files, run);
+  files.checkpoint.resume = processes.of_first(files.checkpoint.resume) != 0;
+  if (processes.of_first(files.finished.has_value()) != 0 && !processes.first()) throw FirstSpeaks();
   return files;
 }
 

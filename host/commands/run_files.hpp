@@ -81,7 +81,8 @@ struct RunFiles {
 /// Opens --out, once what is asked for is known to be right: locks it and writes run.toml, so that --out and
 /// --resume are all that is needed to go on. Under --resume: goes on from the checkpoint, or has nothing to
 /// do (`finished`), or begins a run that was ended before its first checkpoint. Throws UserError where the
-/// folder has another run's results or checkpoint, or a damaged one; --force removes them.
+/// folder has another run's results or checkpoint, or a damaged one; --force removes them. Of several processes
+/// the first does all that: the others have no folder, and nothing to do where it is done (FirstSpeaks).
 RunFiles open_run(const RunOptions& run, const TargetInstance& target, const Settings& effective);
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@
 #include "host/util/clock.hpp"
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
+#include "host/util/processes.hpp"
 
 namespace lockstep {
 namespace {
@@ -155,7 +156,9 @@ std::function<void(const std::string&, double)> interruptible(
     std::function<void(const std::string&, double)> show) {
   interrupted();  // from here on somebody asks
   return [show = std::move(show)](const std::string& stage, double share) {
-    if (stage != "sampling" && interrupted()) throw Interrupted();
+    Processes& processes = Processes::all();
+    processes.agree();
+    if (stage != "sampling" && processes.interrupted()) throw Interrupted();
     show(stage, share);
   };
 }
@@ -186,6 +189,7 @@ SampleResult sample(const RunOptions& asked) {
   check_memory(memory, run.quiet);
 
   ChainRunResult r = run_chains(context, config, options);
+  if (!Processes::all().first()) throw FirstSpeaks();
   SampleResult s = result_of(run, context, config, r);
   s.cost.wall = seconds_since(start);
   s = settled(s);

@@ -24,7 +24,7 @@ void describe(RunResult& r, const RunOptions& run, const TargetInstance& target,
   r.seed = run.seed;
   r.device = device_name(context);
   r.precision = run.precision;
-  r.threads = context.threads;
+  r.threads = context.all_threads;
 }
 
 void judge(RunResult& r, std::vector<std::string> failed_gates) {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "host/estimators/log_sums.hpp"
-#include "targets/registry.hpp"
+#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {
@@ -128,7 +128,7 @@ class Ascent {
   }
   double travel(int iteration) const { return options_.init_scale * std::pow(kTravel, iteration); }
   std::unique_ptr<Engine> engine_of(const std::vector<std::uint32_t>& who, int draws) const {
-    return context_.target->engine(engine_spec(context_, ModelSpec{}, who, draws));
+    return make_engine(context_, engine_spec(context_, ModelSpec{}, who, draws));
   }
 
   /// Sends the engine's chains to mean + sd z of their restarts; z [axis][chain], halves of opposite sign.

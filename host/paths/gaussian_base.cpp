@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "host/runs/base_rows.hpp"
-#include "targets/registry.hpp"
+#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {
@@ -74,7 +74,7 @@ std::unique_ptr<Engine> GaussianBase::path_engine(const RunContext& context,
                                 units, chains_per_unit);
   spec.covariance = covariance;
   spec.trace = trace;
-  auto engine = context.target->engine(spec);
+  auto engine = make_engine(context, spec);
   set(*engine);
   set_axis(*engine, engine->layout().scale(), {metric.begin(), metric.end()}, dim());
   // A few trajectories take the control from one end to the other: 10 of its units, or half a period.

@@ -8,6 +8,7 @@
 #include "host/estimators/log_z_estimators.hpp"
 #include "host/paths/annealing.hpp"
 #include "host/runs/base_rows.hpp"
+#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {
@@ -41,8 +42,8 @@ void count(ItemRuns& out, const std::vector<double>& stats, const ItemBatch& bat
 std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& batch, Control control) {
   const Items& items = *context.target->items();
   const int d = context.target->dim();
-  auto engine = context.target->engine(
-      engine_spec(context, {.kind = ModelKind::path, .control = control}, batch.items, batch.runs));
+  auto engine = make_engine(
+      context, engine_spec(context, {.kind = ModelKind::path, .control = control}, batch.items, batch.runs));
   BaseRows base;
   for (std::uint32_t item : batch.items) {
     double sum = -0.5 * d * std::log(2 * kPi);

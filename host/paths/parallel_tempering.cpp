@@ -26,7 +26,9 @@ class Copies {
         delta_(std::size_t(o.groups) * levels_) {
     std::vector<std::uint32_t> units(o.copies);
     std::iota(units.begin(), units.end(), 0u);
-    engine_ = base.path_engine(context, units, levels_, o.covariance, traced_iterations(chains_));
+    RunContext swaps = context;
+    swaps.whole_units = true;
+    engine_ = base.path_engine(swaps, units, levels_, o.covariance, traced_iterations(chains_));
     set_ladder(o.ladder);
     stride_ = std::max<std::int64_t>(
         1, std::int64_t(std::ceil(double(length_.total - length_.discarded) * chains_ / kMostLadderSamples)));

@@ -8,6 +8,7 @@
 #include "host/runs/base_rows.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
+#include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
 #include "host/runs/window.hpp"
 
@@ -156,7 +157,7 @@ class WarmUp {
       std::iota(out_.warmup.chains.begin(), out_.warmup.chains.end(), 0);
       spec.stored_chains = out_.warmup.chains;
     }
-    const auto engine = context_.target->engine(spec);
+    const auto engine = make_engine(context_, spec);
     set_superchains();
     const Tally tally(context_, [&] {
       const auto& g = frozen().warmup_gradients;

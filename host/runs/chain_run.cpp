@@ -7,6 +7,7 @@
 #include "host/estimators/estimates.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
+#include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
 #include "kernels/hmc.hpp"
 
@@ -94,7 +95,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   Recording recording(config, options, {dim, quantities, options.covariance}, last,
                       int(read_starts(options.init, dim).size()), context.threads);
   recording.prepare(spec);
-  const auto engine = context.target->engine(spec);
+  const auto engine = make_engine(context, spec);
   const Tally tally(
       context,
       [&] {

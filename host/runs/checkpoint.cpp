@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view kMagic = "lockstep checkpoint ";
-constexpr int kFormat = 4;  // raised when a field comes, goes or changes its meaning
+constexpr int kFormat = 5;  // raised when a field comes, goes or changes its meaning
 constexpr std::size_t kTrailer = 32;
 
 std::string head_of(const std::string& identity) {
@@ -97,7 +97,8 @@ bool Checkpoint::holds(const std::string& name) const {
 
 Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& identity)
     : file_(file), reading_(true) {
-  const std::string text = verify(file, identity);
+  Processes& processes = Processes::all();
+  const std::string text = processes.of_first(processes.first() ? verify(file, identity) : "");
   FlatObject content;
   if (!json::sax_parse(text.begin() + std::ptrdiff_t(head_of(identity).size()), text.end() - kTrailer,
                        &content, json::input_format_t::cbor))
@@ -132,6 +133,7 @@ void Checkpoint::write(const std::filesystem::path& file, const std::string& ide
 void Checkpoint::refuse() const { refuse_damaged(file_); }
 
 void CheckpointPlan::write(Checkpoint& now) {
+  if (!Processes::all().first()) return;
   try {
     now.write(file, identity);
     failed = false;
@@ -143,8 +145,9 @@ void CheckpointPlan::write(Checkpoint& now) {
 
 bool CheckpointPlan::due(bool interrupted) {
   if (file.empty()) return false;
-  if (!interrupted && !(seconds > 0 && seconds_since(last) > seconds)) return false;
-  last = Clock::now();
+  const double now = Processes::all().now();
+  if (!interrupted && !(seconds > 0 && now - last > seconds)) return false;
+  last = now;
   return true;
 }
 

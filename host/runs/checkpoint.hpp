@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "host/options/options.hpp"
-#include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
+#include "host/util/processes.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -25,7 +25,7 @@ namespace lockstep {
 class Checkpoint {
  public:
   Checkpoint() = default;  // to be filled and written
-  /// Reads `file`, as far as verify() has nothing against it.
+  /// Reads `file`, as far as verify() has nothing against it; of several processes the first does, for all.
   Checkpoint(const std::filesystem::path& file, const std::string& identity);
   /// Throws UserError when there is no such file, or when it is damaged, of another version or of another run
   /// than `identity`. Returns its text: all but the line and the checksum is CBOR.
@@ -101,12 +101,13 @@ struct CheckpointPlan {
   std::string identity;
   double seconds = 0;  // between two; 0: only when interrupted
   bool resume = false;
-  Clock::time_point last = Clock::now();
+  double last = Processes::all().now();
   bool failed = false;  // the last one could not be written
 
-  /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again.
+  /// Whether a run that stops now, or goes on, is to save its state; the clock then starts again. All processes
+  /// decide alike.
   bool due(bool interrupted);
-  /// A file that cannot be written is said once, and costs the run nothing: the one before stays.
+  /// By the first process. A file that cannot be written is said once, and costs the run nothing: the one before stays.
   void write(Checkpoint& now);
   /// What `fields(Checkpoint&)` lists, into the file and out of it.
   template <class Fields>

@@ -8,6 +8,7 @@
 #include "host/runs/units.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/interrupt.hpp"
+#include "host/util/processes.hpp"
 
 namespace lockstep {
 
@@ -99,7 +100,7 @@ struct RunLoop {
       const Pace pace = between();
       if (pace == Pace::enough) break;
       if (pace == Pace::whole) {
-        interrupted = t < end && lockstep::interrupted();
+        interrupted = t < end && Processes::all().interrupted();
         if (t < end)
           context.stages->save(name, interrupted, fields, [&] {
             state = engine.state();

@@ -17,6 +17,8 @@
 #include "host/util/errors.hpp"
 #include "host/util/memory.hpp"
 #include "host/util/peak.hpp"
+#include "host/util/processes.hpp"
+#include "host/util/program.hpp"
 #include "targets/registry.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -42,6 +44,15 @@ void check_threads(int threads) {
   started.count_down();
 }
 
+#ifdef LOCKSTEP_CUDA
+/// The GPUs of this process, among those that see the same ones: each its part of them, or several one.
+std::vector<int> own_devices(const Processes& processes) {
+  std::vector<int> own;
+  for (int d = processes.rank_here(); d < cuda_devices(); d += processes.here()) own.push_back(d);
+  return own;
+}
+#endif
+
 }  // namespace
 
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label) {
@@ -51,10 +62,17 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   c.precision = run.precision == "single"   ? Precision::single
                 : run.precision == "double" ? Precision::full
                                             : Precision::mixed;
-  c.threads = run.threads > 0 ? run.threads : hardware_threads();
+  Processes& processes = Processes::all();
+  c.threads = run.threads > 0            ? run.threads
+              : processes.threads() > 0 ? processes.threads()
+                                        : hardware_threads();
   check_threads(c.threads);
 #ifdef LOCKSTEP_CUDA
-  if (run.device != "cpu") c.cuda = cuda_available();
+  if (run.device != "cpu") {
+    use_cuda_device(processes.rank_here());
+    c.cuda = cuda_available();
+    c.devices = own_devices(processes);
+  }
   if (run.device == "cuda" && !c.cuda)
     throw UserError(
         "there is no usable CUDA device (--device cuda needs one). Use --device cpu, or auto to take "
@@ -65,6 +83,11 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
         "this build has no CUDA back end (--device cuda needs one). Use --device cpu, or build where "
         "nvcc is installed");
 #endif
+  // Other bits would come from another device: it is the same in all.
+  c.cuda = processes.sum(c.cuda) == processes.size();
+  if (!c.cuda) c.devices.clear();
+  c.all_threads = int(processes.sum(c.threads));
+  c.shards = int(processes.sum(std::max(1, int(c.devices.size()))));
   return c;
 }
 
@@ -88,7 +111,7 @@ ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32
 void say_device(const RunOptions& run, const RunContext& context) {
   static bool said = false;  // once, however many settings a study has
   if (run.device == "auto" && !context.cuda && !run.quiet && !std::exchange(said, true))
-    fmt::print(stderr, "no usable GPU: computing on the CPU\n");
+    say("no usable GPU: computing on the CPU");
 }
 
 std::string device_name([[maybe_unused]] const RunContext& context) {
@@ -140,10 +163,12 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
   };
   MemoryPlan plan;
+  const Processes& processes = Processes::all();
+  const double here = processes.here(), share = here / processes.size();
   // Beside the engine stand copies of what is read from it, and of what goes into it: so many numbers.
   const auto stage = [&](double of_engine, double numbers) {
-    plan.host = std::max(plan.host, 8 * numbers + (context.cuda ? 0 : of_engine));
-    if (context.cuda) plan.device = std::max(plan.device, of_engine);
+    plan.host = std::max(plan.host, 8 * numbers * here + (context.cuda ? 0 : of_engine * share));
+    if (context.cuda) plan.device = std::max(plan.device, of_engine / context.shards);
   };
   ModelSpec path;
   path.kind = ModelKind::path;
@@ -194,8 +219,8 @@ void check_memory(const MemoryPlan& plan, bool quiet, const std::string& advice)
   }
 #endif
   if (!quiet)
-    fmt::print(stderr, "memory plan: {:.1f} MiB of {:.0f} MiB available{}\n", plan.host / 1048576,
-               have / 1048576, of_device);
+    say(fmt::format("memory plan: {:.1f} MiB of {:.0f} MiB available{}", plan.host / 1048576, have / 1048576,
+                    of_device));
 }
 
 }  // namespace lockstep

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// Device, precision, threads and stream key of a run. Under `--device cuda` without a usable GPU: UserError;
-/// under `auto` the CPU. `label` is the setting's, empty for a single run.
+/// Device, precision, threads and stream key of a run; an exchange. Under `--device cuda` without a usable GPU:
+/// UserError; under `auto` the CPU, of all processes where one of them has no GPU. `label` is the setting's, empty for a single run.
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
 /// How a RunOptions becomes what run_chains takes.
@@ -41,8 +41,9 @@ struct RunSize {
 RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled);
 
 /// Bytes that a run needs at its largest: scouting, adapting, or recording, with the copies that saving its
-/// state and its draws takes. Engines are on the host, or on the device where the run is. Printed before
-/// anything of its size is allocated.
+/// state and its draws takes. Engines are on the host, or on the device where the run is. Of all processes of
+/// this machine: each has a share of the chains on its engines, and the numbers of all chains beside them. Of
+/// one GPU, where there are several. Printed before anything of its size is allocated.
 struct MemoryPlan {
   double host = 0, device = 0;
 };

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "host/runs/base_rows.hpp"
-#include "targets/registry.hpp"
+#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {
@@ -69,7 +69,7 @@ std::unique_ptr<SmcSampler> Scout::pass() const {
   const int d = found_.dim, per = found_.particles;
   std::vector<std::uint32_t> units;
   for (std::size_t u : open_) units.push_back(units_[u]);
-  auto engine = context_.target->engine(engine_spec(context_, {.kind = ModelKind::path}, units, per));
+  auto engine = make_engine(context_, engine_spec(context_, {.kind = ModelKind::path}, units, per));
   BaseRows base{{middle_.begin(), middle_.end()}, {}, {}, {}};
   double log_norm = -d * (0.5 * std::log(2 * kPi) + std::log(scale()));
   for (int i = 0; i < d; ++i) {

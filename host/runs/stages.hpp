@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host/runs/checkpoint.hpp"
-#include "host/util/interrupt.hpp"
+#include "host/util/processes.hpp"
 
 namespace lockstep {
 
@@ -71,7 +71,7 @@ class Stages {
   auto run(const std::string& name, Loop& loop) {
     const auto fields = [&](Checkpoint& c) { c("state", loop); };
     take_up(name, fields);
-    return loop.run([&] { save(name, interrupted(), fields, [] {}); });
+    return loop.run([&] { save(name, Processes::all().interrupted(), fields, [] {}); });
   }
 
  private:

@@ -67,8 +67,11 @@ struct RunContext {
   const TargetInstance* target = nullptr;
   StreamKey key;
   Precision precision = Precision::mixed;
-  int threads = 1;
+  int threads = 1;                      // of this process
+  int all_threads = 1, shards = 1;      // of all that share the run; engines that share its chains
   bool cuda = false;
+  std::vector<int> devices = {};  // GPUs of this process, where there are several
+  bool whole_units = false;       // chains of a unit swap: no cut is between them (ShardedEngine)
   /// Called between launches with the stage and the share done; throws Interrupted to stop.
   std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
   std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();

@@ -26,6 +26,7 @@
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
+#include "host/util/processes.hpp"
 #include "host/util/program.hpp"
 #include "host/util/suggest.hpp"
 
@@ -231,6 +232,15 @@ void refuse_other_study(const std::filesystem::path& folder, const std::vector<s
                   folder.string(), found[0]));
 }
 
+/// The folder, where this study may write to it.
+FolderLock open_study(const StudyArgs& command, const std::vector<std::string>& labels) {
+  FolderLock lock(command.out);
+  if (command.resume) refuse_other_study(command.out, labels);
+  if (!command.resume && !command.force) refuse_results(command.out);
+  if (!command.resume && command.only.empty()) clear_parts(command.out);
+  return lock;
+}
+
 }  // namespace
 
 bool run_study(const StudyArgs& command) {
@@ -260,23 +270,24 @@ bool run_study(const StudyArgs& command) {
     fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
   }
   check_quantities(study, prepared);
-  const FolderLock lock(command.out);
-  if (command.resume) refuse_other_study(command.out, labels);
-  if (!command.resume && !command.force) refuse_results(command.out);
-  if (!command.resume && command.only.empty()) clear_parts(command.out);
+  Processes& processes = Processes::all();
+  processes.agree();  // none has failed so far: what is wrong leaves no file behind
+  const FolderLock lock = processes.first() ? open_study(command, labels) : FolderLock();
 
   bool stopped = false, computed = false;
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
     const StudySetting& s = study.settings[k];
     if (!chosen(s)) continue;
-    if (command.resume && read_part(command.out, int(k), fingerprints[k])) continue;
+    const bool finished = command.resume && processes.first() && read_part(command.out, int(k), fingerprints[k]);
+    if (processes.of_first(finished) != 0) continue;
     computed = true;
     const auto part = s.run.command == "evidence"
                           ? run_evidence_setting(s, prepared[k], study.replicates, command)
                           : run_setting(s, prepared[k], study.replicates, command);
-    if (part) write_part(command.out, int(k), *part);
+    if (part && processes.first()) write_part(command.out, int(k), *part);
     stopped = !part;
   }
+  if (!processes.first()) throw FirstSpeaks();
   if (!computed && !command.quiet)
     say(command.out.string() + " holds every setting, finished: only tables and pictures are made again");
   const StudyResults results = assemble_results(command.out, fingerprints);

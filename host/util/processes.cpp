@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <new>
 #include <numeric>
 #include <thread>
 
+#include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
+#include "host/util/interrupt.hpp"
 #ifdef LOCKSTEP_MPI
 #include <mpi.h>
 #include <sched.h>
@@ -23,11 +26,24 @@ namespace {
 /// Thrown by an exchange in which another process says that it has failed.
 struct OtherFailed {};
 
+/// What is known of an error beside its text.
+enum Failure { none, other, by_user, memory };
+
+/// Seconds on the clock of this process.
+double seconds_here() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 #ifdef LOCKSTEP_MPI
-/// Keeps no processor busy, as MPI_Wait would: the threads of other processes may still compute.
-void sleep_until_done(MPI_Request request) {
-  for (int done = 0; MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE), done == 0;)
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+/// Processes in step find each other at once. One that waits for longer keeps no processor busy, as MPI_Wait
+/// would: the threads of others may still compute.
+void wait_for(MPI_Request request) {
+  constexpr double kAtOnce = 1e-4;  // seconds
+  const auto start = Clock::now();
+  for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;) {
+    if (seconds_since(start) < kAtOnce)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 /// Processors for this process: those that several on its machine may use are divided among them. Launchers
@@ -76,17 +92,10 @@ bool Processes::built_in() {
 #endif
 }
 
-void Processes::start(const Launch& launch, const std::string& command) {
+void Processes::start(const Launch& launch) {
   if (launch.rank == 0 && launch.size == 1) return;
   const bool many = launch.rank > 0 || launch.size > 1;
-  if (many && command != "evidence")
-    throw UserError(
-        fmt::format("a launcher started more than one process, and lockstep {} runs as one (each would do "
-                    "the same, and write "
-                    "the same files). Start it without mpirun or srun, or with one process",
-                    command));
 #ifdef LOCKSTEP_MPI
-  if (command != "evidence") return;
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
   started_ = true;
@@ -114,30 +123,34 @@ void Processes::start(const Launch& launch, const std::string& command) {
 
 int Processes::together(const std::function<int()>& body) {
   if (size_ == 1) return body();
-  int status = 0, failure = 0;
+  int status = 0;
+  Failure failure = none;
   std::string text;
   try {
     try {
       status = body();
     } catch (const FirstSpeaks&) {
     }
-    share(0);  // the first may still fail, while it writes
+    agree();  // the first may still fail, while it writes
     return status;
   } catch (const OtherFailed&) {
   } catch (const UserError& error) {
-    failure = 2;
+    failure = by_user;
     text = error.what();
+  } catch (const std::bad_alloc&) {
+    failure = memory;
   } catch (const std::exception& error) {
-    failure = 1;
+    failure = other;
     text = error.what();
   }
-  if (failure != 0) exchange(0, failure);
-  const auto failed = std::find_if(failures_.begin(), failures_.end(), [](int f) { return f != 0; });
+  if (failure != none) exchange(0, failure);
+  const auto failed = std::find_if(failures_.begin(), failures_.end(), [](int f) { return f != none; });
   const int from = int(failed - failures_.begin());
-  text = text_of(from, std::move(text));
+  broadcast(from, text);
   if (from > 0) text = fmt::format("process {}: {}", from, text);
-  if (!first()) return *failed;
-  if (*failed == 2) throw UserError(text);
+  if (!first()) return 1;  // finish() knows better
+  if (*failed == memory) throw std::bad_alloc();
+  if (*failed == by_user) throw UserError(text);
   throw std::runtime_error(text);
 }
 
@@ -153,56 +166,98 @@ int Processes::finish(int status) {
   return status;
 }
 
-bool Processes::any(bool mine) {
+double Processes::sum(double mine) {
   const auto all = share(mine);
-  return std::count(all.begin(), all.end(), 0.0) < std::ptrdiff_t(all.size());
+  return std::accumulate(all.begin(), all.end(), 0.0);
 }
+
+void Processes::agree() {
+  if (size_ > 1) share(0);
+}
+
+bool Processes::interrupted() const { return size_ == 1 ? lockstep::interrupted() : asked_ > 0; }
+bool Processes::terminated() const { return size_ == 1 ? lockstep::terminated() : asked_ > 1; }
+double Processes::now() const { return size_ == 1 ? seconds_here() : now_; }
 
 std::vector<double> Processes::exchange(double mine, [[maybe_unused]] int failure) {
   if (size_ == 1) return {mine};
   std::vector<double> values(size_);
 #ifdef LOCKSTEP_MPI
-  const double sent[2] = {mine, double(failure)};
-  std::vector<double> got(2 * std::size_t(size_));
+  const int asked = int(lockstep::interrupted()) + int(lockstep::terminated());
+  const double sent[] = {mine, double(failure), double(asked), seconds_here()};
+  constexpr int n = std::size(sent);
+  std::vector<double> got(n * values.size());
   MPI_Request request;
-  MPI_Iallgather(sent, 2, MPI_DOUBLE, got.data(), 2, MPI_DOUBLE, MPI_COMM_WORLD, &request);
-  sleep_until_done(request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  failures_.assign(size_, 0);
+  MPI_Iallgather(sent, n, MPI_DOUBLE, got.data(), n, MPI_DOUBLE, MPI_COMM_WORLD, &request);
+  wait_for(request);
+  failures_.assign(size_, none);
   for (int r = 0; r < size_; ++r) {
-    values[r] = got[2 * std::size_t(r)];
-    failures_[r] = int(got[2 * std::size_t(r) + 1]);
+    const double* of_one = got.data() + n * std::size_t(r);
+    values[r] = of_one[0];
+    failures_[r] = int(of_one[1]);
+    asked_ = std::max(asked_, int(of_one[2]));
   }
-  if (failure == 0 && std::count(failures_.begin(), failures_.end(), 0) < size_) throw OtherFailed();
+  now_ = got[3];
+  if (failure == none && std::count(failures_.begin(), failures_.end(), none) < size_) throw OtherFailed();
 #endif
   return values;
 }
 
-std::vector<std::vector<double>> Processes::gather(const std::vector<double>& mine) {
-  if (size_ == 1) return {mine};
-  const auto lengths = share(double(mine.size()));
-  std::vector<std::vector<double>> parts;
+template <class T>
+void Processes::gather_rows(const std::vector<T>& mine, const std::vector<int>& columns, std::size_t stride,
+                            std::vector<T>& whole) {
+  const std::size_t own = columns[rank_], all = std::accumulate(columns.begin(), columns.end(), std::size_t(0)),
+                    rows = whole.size() / std::max<std::size_t>(stride, 1);
+  if (all == 0) return;
+  if (size_ == 1) {
+    for (std::size_t r = 0; r < rows; ++r)
+      std::copy_n(mine.begin() + r * own, own, whole.begin() + r * stride);
+    return;
+  }
 #ifdef LOCKSTEP_MPI
-  const std::vector<int> count(lengths.begin(), lengths.end());
-  std::vector<int> offset(count.size(), 0);
-  std::partial_sum(count.begin(), count.end() - 1, offset.begin() + 1);
-  std::vector<double> all(first() ? std::size_t(offset.back() + count.back()) : 0);
-  MPI_Gatherv(mine.data(), int(mine.size()), MPI_DOUBLE, all.data(), count.data(), offset.data(), MPI_DOUBLE,
-              0, MPI_COMM_WORLD);
-  for (int r = 0; first() && r < size_; ++r)
-    parts.emplace_back(all.begin() + offset[r], all.begin() + offset[r] + count[r]);
+  constexpr std::size_t kMessage = std::size_t(1) << 25;  // bytes; counts of MPI are int
+  const std::size_t at_once = std::max<std::size_t>(1, kMessage / (all * sizeof(T)));
+  std::vector<T> got(std::min(at_once, rows) * all);  // whoever has no memory for it says so now
+  agree();
+  const MPI_Datatype type = sizeof(T) == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
+  std::vector<int> count(size_), offset(size_);
+  for (std::size_t row = 0; row < rows; row += at_once) {
+    const std::size_t n = std::min(at_once, rows - row);
+    for (int p = 0; p < size_; ++p) count[p] = int(n) * columns[p];
+    std::partial_sum(count.begin(), count.end() - 1, offset.begin() + 1);
+    MPI_Allgatherv(mine.data() + row * own, count[rank_], type, got.data(), count.data(), offset.data(), type,
+                   MPI_COMM_WORLD);
+    for (std::size_t r = 0; r < n; ++r) {
+      auto to = whole.begin() + (row + r) * stride;
+      for (int p = 0; p < size_; ++p)
+        to = std::copy_n(got.begin() + offset[p] + r * columns[p], columns[p], to);
+    }
+  }
 #endif
-  return parts;
 }
 
-std::string Processes::text_of([[maybe_unused]] int from, std::string text) {
-#ifdef LOCKSTEP_MPI
-  int length = int(text.size());
-  MPI_Bcast(&length, 1, MPI_INT, from, MPI_COMM_WORLD);
-  text.resize(std::size_t(length));
-  MPI_Bcast(text.data(), length, MPI_CHAR, from, MPI_COMM_WORLD);
-#endif
+template void Processes::gather_rows(const std::vector<double>&, const std::vector<int>&, std::size_t,
+                                     std::vector<double>&);
+template void Processes::gather_rows(const std::vector<float>&, const std::vector<int>&, std::size_t,
+                                     std::vector<float>&);
+
+std::string Processes::of_first(std::string text) {
+  text.resize(std::size_t(of_first(double(text.size()))));
+  agree();  // whoever has no memory for it has said so
+  broadcast(0, text);
   return text;
+}
+
+void Processes::broadcast([[maybe_unused]] int from, [[maybe_unused]] std::string& text) {
+#ifdef LOCKSTEP_MPI
+  if (size_ == 1) return;
+  constexpr std::uint64_t kMessage = std::uint64_t(1) << 30;
+  std::uint64_t length = text.size();
+  MPI_Bcast(&length, 1, MPI_UINT64_T, from, MPI_COMM_WORLD);
+  text.resize(length);
+  for (std::uint64_t at = 0; at < length; at += kMessage)
+    MPI_Bcast(text.data() + at, int(std::min(kMessage, length - at)), MPI_CHAR, from, MPI_COMM_WORLD);
+#endif
 }
 
 }  // namespace lockstep

@@ -8,10 +8,13 @@
 #include <new>
 
 #include "host/util/errors.hpp"
+#include "host/util/processes.hpp"
 
 namespace lockstep {
 
-void say(const std::string& text) { fmt::print(stderr, "{}\n", one_line(text)); }
+void say(const std::string& text) {
+  if (Processes::all().first()) fmt::print(stderr, "{}\n", one_line(text));
+}
 
 int run_program(const char* name, const std::function<int()>& body, bool speaks) {
   // Rows of many chains come and go with every iteration of a warm-up: memory that goes back to the system in

@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-/// A message on standard error, as one_line leaves it.
+/// A message on standard error, as one_line leaves it; of the first of several processes.
 void say(const std::string& text);
 
 /// Runs the body of a program and returns its exit status. A UserError (2), another exception (1) and a

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "host/util/clock.hpp"
+#include "host/util/processes.hpp"
 #include "host/util/program.hpp"
 
 namespace lockstep {
@@ -25,11 +25,16 @@ std::string shown_time(double s) {
   return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
 }
 
+/// Several processes go through it alike, by the clock of the first, which prints: what health says of a run
+/// may take all of them.
 struct Printer {
+  static double now() { return Processes::all().now(); }
+  static double since(double time) { return now() - time; }
+
   std::string what;
   std::shared_ptr<const RunHealth> health;
-  bool terminal = isatty(2);
-  Clock::time_point start = Clock::now(), shown = start, stage_start = start, rhat_at = start;
+  bool terminal = Processes::all().of_first(isatty(2)) != 0;
+  double start = now(), shown = start, stage_start = start, rhat_at = start;
   std::string stage;
   double gradients_before = 0;  // this stage, or all that an interrupted run had already
   double rhat = NAN;
@@ -38,33 +43,34 @@ struct Printer {
   bool bar = false;
 
   ~Printer() {
-    if (bar) std::fputs("\r\033[K", stderr);
+    if (bar && Processes::all().first()) std::fputs("\r\033[K", stderr);
   }
 
-  void operator()(const std::string& now, double share) {
-    if (now != stage || share < told) {  // another, or the same once more
-      stage = now;
-      stage_start = Clock::now();
+  void operator()(const std::string& next, double share) {
+    if (next != stage || share < told) {  // another, or the same once more
+      stage = next;
+      stage_start = now();
       gradients_before = health->counts().gradients;
       told = begun = share;
     }
-    if (seconds_since(start) < kSilence) return;
-    if (terminal ? seconds_since(shown) < kBetweenBars : share - told < kBetweenLines) return;
-    shown = Clock::now();
+    if (since(start) < kSilence) return;
+    if (terminal ? since(shown) < kBetweenBars : share - told < kBetweenLines) return;
+    shown = now();
     told = share;
     bar = terminal;
     const int full = int(30 * std::min(1.0, share));
-    if (terminal)
+    const std::string how = state(share);
+    if (!terminal)
+      say(fmt::format("{} {} {:.0f} %{}", what, stage, 100 * share, how));
+    else if (Processes::all().first())
       fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
-                 100 * share, state(share));
-    else
-      say(fmt::format("{} {} {:.0f} %{}", what, stage, 100 * share, state(share)));
+                 100 * share, how);
     std::fflush(stderr);
   }
 
   /// ", 1.2e+08 gradients/s, 35 s left, 0 divergences, worst r_hat 1.012": as much of it as there is.
   std::string state(double share) {
-    const double seconds = seconds_since(stage_start);
+    const double seconds = since(stage_start);
     std::string text;
     const auto counts = health->counts();
     const double gradients = counts.gradients - gradients_before;
@@ -73,9 +79,9 @@ struct Printer {
       text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
     if (gradients > 0 && !std::isnan(counts.divergences))
       text += fmt::format(", {:.0f} divergences", counts.divergences);
-    if (health->rhat && (!terminal || seconds_since(rhat_at) > kBetweenRhats)) {
+    if (health->rhat && (!terminal || since(rhat_at) > kBetweenRhats)) {
       rhat = health->rhat();
-      rhat_at = Clock::now();
+      rhat_at = now();
     }
     if (std::isfinite(rhat)) text += fmt::format(", worst r_hat {:.3f}", rhat);
     return text;

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "host/util/numbers.hpp"
 
 namespace lockstep {
 namespace {
@@ -103,26 +102,6 @@ TEST(JsonArchive, ReadsBackWhatItWrote) {
   EXPECT_TRUE(std::isnan(w.values[1]) && std::isnan(w.matrix[2]) && std::isnan(w.parts[1].a));
   EXPECT_EQ(w.figures.size(), 4u);
   EXPECT_EQ(std::get<std::int64_t>(w.figures[2].second), 4);
-}
-
-struct Table {
-  std::vector<double> a, b;
-  double sum = 0;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("a", a);
-    archive("sum", sum);
-    archive("b", b);
-  }
-};
-
-TEST(Numbers, OfSeveralProcessesAreAdded) {
-  Table all{{1}, {}, 0.5};
-  add_numbers(all, numbers_of(Table{{2, 3}, {4}, 0.25}));
-  add_numbers(all, numbers_of(Table()));
-  EXPECT_EQ(all.a, (std::vector<double>{1, 2, 3}));
-  EXPECT_EQ(all.b, std::vector<double>{4});
-  EXPECT_EQ(all.sum, 0.75);
 }
 
 }  // namespace

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// sample, evidence and study as several processes under mpirun: the files of one process; stopped and killed too.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "host/runs/sharded_engine.hpp"
+#include "tests/support/shared_run.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace testing;
+
+const char* const kStudy = R"(name = "small"
+replicates = 5
+seed = 5
+warmup = 60
+chains = 2
+iterations = 300
+[[setting]]
+label = "pe"
+target = "mixture20"
+sampler = "pe"
+[[setting]]
+label = "pooled"
+target = "banana"
+sampler = "hmc"
+adaptation = "pooled"
+[[setting]]
+label = "st"
+command = "evidence"
+target = "two_modes"
+method = "st"
+gradients = 4e5
+)";
+
+class SharedRuns : public SharedRun {
+ protected:
+  /// The same options by one process alone and by one, two and three: the same status, words and files.
+  void expect_the_same(const Args& options, const Args& files) {
+    const auto args = [&](const std::string& out) {
+      return options + Args{"--quiet", "--threads", "1", "--device", "cpu", "--out", out};
+    };
+    const ProgramResult alone = run(args("alone"));
+    EXPECT_TRUE(alone.status == 0 || alone.status == 3) << alone.err;
+    for (const int processes : {1, 2, 3}) {
+      const std::string out = std::to_string(processes);
+      const ProgramResult shared = share(processes, args(out));
+      EXPECT_EQ(shared.status, alone.status) << shared.err;
+      EXPECT_EQ(own_lines(shared.err), 0) << shared.err;
+      EXPECT_EQ(shared.out.substr(0, shared.out.find(" gradients in")),
+                alone.out.substr(0, alone.out.find(" gradients in")));
+      expect_same_files("alone", out, files);
+    }
+  }
+  /// A run that takes seconds, saved every so often.
+  Args slow(const std::string& out) const {
+    return {"sample", "--target",  "mixture20", "--sampler",    "pe",    "--chains",     "40",    "--iterations",
+            "60000",  "--warmup",  "100",       "--draws",      "100",   "--checkpoint", "0.05",  "--threads",
+            "1",      "--device",  "cpu",       "--quiet",      "--out", out};
+  }
+  bool saved(const std::string& out) const { return fs::exists(folder_ / out / "checkpoint"); }
+};
+
+TEST_F(SharedRuns, OfSampleWriteTheFilesOfOne) {
+  expect_the_same({"sample", "--target", "banana", "--sampler", "hmc", "--chains", "100", "--warmup", "200",
+                   "--iterations", "300", "--draws", "--thin", "3", "--warmup-draws"},
+                  {"draws.nc", "run.toml"});
+}
+TEST_F(SharedRuns, OfPseudoExtendedSampleWriteTheFilesOfOne) {
+  expect_the_same({"sample", "--target", "mixture20", "--sampler", "pe", "--chains", "10", "--warmup", "100",
+                   "--iterations", "300", "--draws", "--weighted-draws", "--se", "0.001"},
+                  {"draws.nc"});
+}
+// Fewer chains than processes.
+TEST_F(SharedRuns, OfOneChainWriteTheFilesOfOne) {
+  expect_the_same({"sample", "--target", "gaussian", "--sampler", "hmc", "--chains", "1", "--warmup", "50",
+                   "--iterations", "200", "--draws"},
+                  {"draws.nc"});
+}
+TEST_F(SharedRuns, OfEvidenceWriteTheFilesOfOne) {
+  for (const char* method : {"auto", "smc", "pt", "ct-joint", "pe"}) {
+    SCOPED_TRACE(method);
+    expect_the_same({"evidence", "--target", "two_modes", "--method", method, "--gradients", "6e5", "--draws",
+                     "--force"},
+                    {"draws.nc"});
+  }
+}
+TEST_F(SharedRuns, OfStudiesWriteTheFilesOfOne) {
+  put("study.toml", kStudy);
+  expect_the_same({"study", "study.toml"}, {"results.csv", "table.md"});
+  // What is finished is not run again.
+  const ProgramResult again = share(2, {"study", "study.toml", "--out", "3", "--resume"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.err.find("holds every setting"), std::string::npos) << again.err;
+}
+
+TEST_F(SharedRuns, SayOnceWhatIsWrong) {
+  for (const Args& wrong : {Args{"--set", "target.dim=-1"}, Args{"--out", "/proc/never"}}) {
+    const ProgramResult all = share(3, Args{"sample", "--target", "gaussian", "--sampler", "hmc"} + wrong);
+    EXPECT_EQ(all.status, 2);
+    EXPECT_EQ(own_lines(all.err), 1) << all.err;
+    EXPECT_EQ(all.out, "");
+  }
+  ASSERT_EQ(share(2, {"sample", "--target", "gaussian", "--sampler", "hmc", "--chains", "40", "--iterations",
+                      "200", "--quiet", "--out", "done"})
+                .status,
+            run({"sample", "--out", "done", "--resume", "--quiet"}).status);
+  const ProgramResult second = share(3, {"sample", "--target", "gaussian", "--sampler", "hmc", "--out", "done"});
+  EXPECT_EQ(second.status, 2);
+  EXPECT_EQ(own_lines(second.err), 1) << second.err;
+  EXPECT_NE(second.err.find("holds the results"), std::string::npos) << second.err;
+}
+
+TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
+  run(slow("whole"));
+  for (const int rank : {0, 1, 2}) {
+    const std::string out = "killed" + std::to_string(rank);
+    Program program(folder_, as_processes(3, slow(out)), "/usr/bin/env");
+    ASSERT_TRUE(program.wait_for([&] { return saved(out); }));
+    kill(std::stoi(contents(folder_ / ("pid" + std::to_string(rank)))), SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const ProgramResult result = program.wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(30));
+    EXPECT_NE(result.status, 0);
+    EXPECT_LE(own_lines(result.err), 1) << result.err;
+    for (const int other : {0, 1, 2})
+      EXPECT_NE(kill(std::stoi(contents(folder_ / ("pid" + std::to_string(other)))), 0), 0) << "it runs on";
+    ASSERT_TRUE(saved(out));
+    const Args go_on = {"sample", "--out", out, "--resume", "--quiet"};
+    const ProgramResult rest = rank == 0 ? run(go_on) : share(rank + 1, go_on);
+    EXPECT_TRUE(rest.status == 0 || rest.status == 3) << rest.err;
+    expect_same_files("whole", out, {"draws.nc"});
+  }
+}
+
+TEST_F(SharedRuns, InterruptedGoOnAsAnyNumber) {
+  run(slow("whole"));
+  // Ctrl-C in the terminal of mpirun, and a batch system that ends it.
+  for (const int signal_number : {SIGINT, SIGTERM}) {
+    const std::string out = "stopped" + std::to_string(signal_number);
+    Args options = slow(out);
+    std::replace(options.begin(), options.end(), std::string("0.05"), std::string("1000"));
+    Program program(folder_, as_processes(3, options), "/usr/bin/env");
+    ASSERT_TRUE(program.wait_for([&] { return fs::exists(folder_ / out / "run.toml"); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    program.send(signal_number);
+    const ProgramResult stopped = program.wait();
+    EXPECT_NE(stopped.status, 0);
+    ASSERT_TRUE(saved(out)) << stopped.err;
+    const Args go_on = {"sample", "--out", out, "--resume", "--quiet"};
+    const ProgramResult rest = signal_number == SIGINT ? run(go_on) : share(2, go_on);
+    EXPECT_TRUE(rest.status == 0 || rest.status == 3) << rest.err;
+    expect_same_files("whole", out, {"draws.nc"});
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
