@@ -157,9 +157,10 @@ std::function<void(const std::string&, double)> interruptible(
   interrupted();  // from here on somebody asks
   return [show = std::move(show)](const std::string& stage, double share) {
     Processes& processes = Processes::all();
-    processes.agree();
     if (stage != "sampling" && processes.interrupted()) throw Interrupted();
     show(stage, share);
+    // Whoever is to stop is first saved: nothing new is heard between that and this question.
+    processes.agree();
   };
 }
 

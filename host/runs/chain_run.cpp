@@ -80,6 +80,12 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
                           const ChainRunOptions& options) {
   Adapted& adapted =
       context.stages->once<Adapted>("warm-up", [&] { return adapt(context, config, options); });
+  // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
+  ModelSpec& model = adapted.frozen.model;
+  const bool dense_metric = model.dense_metric, dense_base = model.dense_base;
+  model = config.model;
+  model.dense_metric = dense_metric;
+  model.dense_base = dense_base;
   const Frozen& frozen = adapted.frozen;
   EngineSpec spec = engine_spec(context, frozen.model, options.units, options.chains);
   spec.transition = config.transition;

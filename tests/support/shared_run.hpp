@@ -45,13 +45,12 @@ class SharedRun : public ProgramTest {
     ProgramTest::SetUp();
   }
 
-  /// Open MPI refuses root, and more processes than cores, unless told, and leaves a second to those that it
-  /// stops; others do not read this. What a library holds until its end is no leak of ours.
+  /// Open MPI refuses root, and more processes than cores, unless told; others do not read this. What a
+  /// library holds until its end is no leak of ours.
   Args under_mpirun(const Args& words) const {
     return Args{"OMPI_ALLOW_RUN_AS_ROOT=1",
                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                 "OMPI_MCA_rmaps_base_oversubscribe=1",
-                "OMPI_MCA_odls_base_sigkill_timeout=20",
                 "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
                 "ASAN_OPTIONS=detect_leaks=0",
                 mpirun_} +
@@ -76,8 +75,9 @@ class SharedRun : public ProgramTest {
   }
   /// Summaries, other files by their bytes, and nothing that is left of a run that is over.
   void expect_same_files(const std::string& one, const std::string& other, const Args& files) {
-    if (std::filesystem::exists(folder_ / one / "summary.json"))
+    if (std::filesystem::exists(folder_ / one / "summary.json")) {
       EXPECT_EQ(numbers(one), numbers(other)) << other;
+    }
     for (const std::string& file : files) {
       const std::string wanted = contents(folder_ / one / file);
       EXPECT_FALSE(wanted.empty()) << file;

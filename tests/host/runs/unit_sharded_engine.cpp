@@ -48,7 +48,9 @@ TEST(ShardedEngine, NoBitDependsOnTheShards) {
         EXPECT_EQ(cut.stats, whole.stats) << n.name << shards;
         EXPECT_EQ(cut.rows, whole.rows);
         EXPECT_EQ(cut.draws, whole.draws) << n.name << shards;
-        if (!resumed) EXPECT_EQ(cut.moments, whole.moments) << n.name << shards;
+        if (!resumed) {
+          EXPECT_EQ(cut.moments, whole.moments) << n.name << shards;
+        }
       }
   }
 }

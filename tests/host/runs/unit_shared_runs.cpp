@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using namespace testing;
 
 const char* const kStudy = R"(name = "small"
-replicates = 5
+replicates = 3
 seed = 5
 warmup = 60
 chains = 2
@@ -33,7 +33,7 @@ label = "st"
 command = "evidence"
 target = "two_modes"
 method = "st"
-gradients = 4e5
+gradients = 1e5
 )";
 
 class SharedRuns : public SharedRun {
@@ -58,8 +58,14 @@ class SharedRuns : public SharedRun {
   /// A run that takes seconds, saved every so often.
   Args slow(const std::string& out) const {
     return {"sample", "--target",  "mixture20", "--sampler",    "pe",    "--chains",     "40",    "--iterations",
-            "60000",  "--warmup",  "100",       "--draws",      "100",   "--checkpoint", "0.05",  "--threads",
+            "20000",  "--warmup",  "50",        "--draws",      "100",   "--checkpoint", "0.05",  "--threads",
             "1",      "--device",  "cpu",       "--quiet",      "--out", out};
+  }
+  /// Whether the process is there, and is not only waiting to be counted off.
+  static bool runs(int process) {
+    const std::string status = contents("/proc/" + std::to_string(process) + "/stat");
+    const auto name_ends = status.rfind(") ");
+    return name_ends != std::string::npos && status[name_ends + 2] != 'Z';
   }
   bool saved(const std::string& out) const { return fs::exists(folder_ / out / "checkpoint"); }
 };
@@ -67,7 +73,7 @@ class SharedRuns : public SharedRun {
 TEST_F(SharedRuns, OfSampleWriteTheFilesOfOne) {
   expect_the_same({"sample", "--target", "banana", "--sampler", "hmc", "--chains", "100", "--warmup", "200",
                    "--iterations", "300", "--draws", "--thin", "3", "--warmup-draws"},
-                  {"draws.nc", "run.toml"});
+                  {"draws.nc"});
 }
 TEST_F(SharedRuns, OfPseudoExtendedSampleWriteTheFilesOfOne) {
   expect_the_same({"sample", "--target", "mixture20", "--sampler", "pe", "--chains", "10", "--warmup", "100",
@@ -83,7 +89,7 @@ TEST_F(SharedRuns, OfOneChainWriteTheFilesOfOne) {
 TEST_F(SharedRuns, OfEvidenceWriteTheFilesOfOne) {
   for (const char* method : {"auto", "smc", "pt", "ct-joint", "pe"}) {
     SCOPED_TRACE(method);
-    expect_the_same({"evidence", "--target", "two_modes", "--method", method, "--gradients", "6e5", "--draws",
+    expect_the_same({"evidence", "--target", "two_modes", "--method", method, "--gradients", "2e5", "--draws",
                      "--force"},
                     {"draws.nc"});
   }
@@ -104,14 +110,18 @@ TEST_F(SharedRuns, SayOnceWhatIsWrong) {
     EXPECT_EQ(own_lines(all.err), 1) << all.err;
     EXPECT_EQ(all.out, "");
   }
-  ASSERT_EQ(share(2, {"sample", "--target", "gaussian", "--sampler", "hmc", "--chains", "40", "--iterations",
-                      "200", "--quiet", "--out", "done"})
-                .status,
-            run({"sample", "--out", "done", "--resume", "--quiet"}).status);
-  const ProgramResult second = share(3, {"sample", "--target", "gaussian", "--sampler", "hmc", "--out", "done"});
-  EXPECT_EQ(second.status, 2);
-  EXPECT_EQ(own_lines(second.err), 1) << second.err;
-  EXPECT_NE(second.err.find("holds the results"), std::string::npos) << second.err;
+}
+// A finished run is shown once more, and not run over.
+TEST_F(SharedRuns, LeaveAFinishedRunAlone) {
+  const Args options = {"sample", "--target", "gaussian", "--sampler", "hmc", "--chains", "40", "--iterations",
+                        "200",    "--quiet",  "--out",    "done"};
+  const ProgramResult first = share(2, options), again = share(3, {"sample", "--out", "done", "--resume"}),
+                      other = share(3, options);
+  EXPECT_EQ(again.status, first.status) << again.err;
+  EXPECT_NE(again.out, "");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_EQ(own_lines(other.err), 1) << other.err;
+  EXPECT_NE(other.err.find("holds the results"), std::string::npos) << other.err;
 }
 
 TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
@@ -123,11 +133,11 @@ TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
     kill(std::stoi(contents(folder_ / ("pid" + std::to_string(rank)))), SIGKILL);
     const auto killed = std::chrono::steady_clock::now();
     const ProgramResult result = program.wait();
-    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(30));
     EXPECT_NE(result.status, 0);
     EXPECT_LE(own_lines(result.err), 1) << result.err;
     for (const int other : {0, 1, 2})
-      EXPECT_NE(kill(std::stoi(contents(folder_ / ("pid" + std::to_string(other)))), 0), 0) << "it runs on";
+      while (runs(std::stoi(contents(folder_ / ("pid" + std::to_string(other))))))
+        ASSERT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(30)) << other;
     ASSERT_TRUE(saved(out));
     const Args go_on = {"sample", "--out", out, "--resume", "--quiet"};
     const ProgramResult rest = rank == 0 ? run(go_on) : share(rank + 1, go_on);
@@ -143,7 +153,9 @@ TEST_F(SharedRuns, InterruptedGoOnAsAnyNumber) {
     const std::string out = "stopped" + std::to_string(signal_number);
     Args options = slow(out);
     std::replace(options.begin(), options.end(), std::string("0.05"), std::string("1000"));
-    Program program(folder_, as_processes(3, options), "/usr/bin/env");
+    // Open MPI gives a second to those whom it asks to end: too little where other tests run.
+    Program program(folder_, Args{"OMPI_MCA_odls_base_sigkill_timeout=5"} + as_processes(3, options),
+                    "/usr/bin/env");
     ASSERT_TRUE(program.wait_for([&] { return fs::exists(folder_ / out / "run.toml"); }));
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     program.send(signal_number);
