@@ -40,7 +40,8 @@ MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
   MemoryPlan memory = planned_memory(context, {.kind = ModelKind::path}, size);
   memory.host += 28.0 * values * Processes::all().here();  // in three precisions, and as read
   if (context.cuda)  // what the products hold: positions, gradients and log densities, layers, a workspace
-    memory.device += double(size.chains) / context.shards * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * values;
+    memory.device +=
+        double(size.chains) / context.shards * (8.0 * size.dim + 40) + 64 * 1048576.0 + 12.0 * values;
   return memory;
 }
 

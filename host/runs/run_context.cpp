@@ -63,7 +63,7 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
                 : run.precision == "double" ? Precision::full
                                             : Precision::mixed;
   Processes& processes = Processes::all();
-  c.threads = run.threads > 0            ? run.threads
+  c.threads = run.threads > 0           ? run.threads
               : processes.threads() > 0 ? processes.threads()
                                         : hardware_threads();
   check_threads(c.threads);

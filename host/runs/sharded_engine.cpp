@@ -93,9 +93,7 @@ ShardedEngine::ShardedEngine(const EngineSpec& whole, int shards, bool whole_uni
     columns_.push_back(end - first);
     stored_.push_back(stored_before(end) - stored_before(first));
   }
-  each([&](Shard& shard) {
-    shard.engine = make(slice(whole, shard, shards), int(&shard - shards_.data()));
-  });
+  each([&](Shard& shard) { shard.engine = make(slice(whole, shard, shards), int(&shard - shards_.data())); });
   draw_rows_ = std::size_t(whole.draws) * (dim() + kDrawExtraRows);
   overview_rows_ = std::size_t(whole.overview) * dim();
 }
@@ -146,7 +144,8 @@ std::vector<T> ShardedEngine::gather(const Table& table, const Read& read) {
   std::vector<T> mine(shards_.size() == 1 ? 0 : rows * own), whole(rows * table.stride);
   std::size_t column = 0;
   for (std::size_t k = 0; k < shards_.size(); ++k) {
-    const std::size_t width = shards_[k].*table.width, stride = parts[k].size() / std::max<std::size_t>(rows, 1);
+    const std::size_t width = shards_[k].*table.width,
+                      stride = parts[k].size() / std::max<std::size_t>(rows, 1);
     if (shards_.size() == 1 && width == stride) {
       mine = std::move(parts[k]);
       break;
@@ -243,13 +242,13 @@ std::size_t ShardedEngine::bytes() const {
 std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
   const int shards = std::max(1, int(context.devices.size()));
   if (Processes::all().size() == 1 && shards == 1) return context.target->engine(spec);
-  return std::make_unique<ShardedEngine>(
-      spec, shards, context.whole_units, [&](const EngineSpec& slice, [[maybe_unused]] int shard) {
+  return std::make_unique<ShardedEngine>(spec, shards, context.whole_units,
+                                         [&](const EngineSpec& slice, [[maybe_unused]] int shard) {
 #ifdef LOCKSTEP_CUDA
-        if (shards > 1) use_cuda_device(context.devices[shard]);
+                                           if (shards > 1) use_cuda_device(context.devices[shard]);
 #endif
-        return context.target->engine(slice);
-      });
+                                           return context.target->engine(slice);
+                                         });
 }
 
 }  // namespace lockstep

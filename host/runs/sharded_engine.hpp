@@ -58,9 +58,9 @@ class ShardedEngine : public Engine {
  private:
   class Thread;
   struct Shard {
-    int first = 0, chains = 0;        // without chains its engine has one, for its shape, that never moves
-    int stored = 0;                   // of them, chains whose draws are stored
-    std::unique_ptr<Thread> thread;   // where there are several in this process
+    int first = 0, chains = 0;       // without chains its engine has one, for its shape, that never moves
+    int stored = 0;                  // of them, chains whose draws are stored
+    std::unique_ptr<Thread> thread;  // where there are several in this process
     std::unique_ptr<Engine> engine;
   };
   /// A table that is to be put together: how many columns a shard has of it, each process, and all (with

@@ -67,8 +67,8 @@ struct RunContext {
   const TargetInstance* target = nullptr;
   StreamKey key;
   Precision precision = Precision::mixed;
-  int threads = 1;                      // of this process
-  int all_threads = 1, shards = 1;      // of all that share the run; engines that share its chains
+  int threads = 1;                  // of this process
+  int all_threads = 1, shards = 1;  // of all that share the run; engines that share its chains
   bool cuda = false;
   std::vector<int> devices = {};  // GPUs of this process, where there are several
   bool whole_units = false;       // chains of a unit swap: no cut is between them (ShardedEngine)

@@ -278,7 +278,8 @@ bool run_study(const StudyArgs& command) {
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {
     const StudySetting& s = study.settings[k];
     if (!chosen(s)) continue;
-    const bool finished = command.resume && processes.first() && read_part(command.out, int(k), fingerprints[k]);
+    const bool finished =
+        command.resume && processes.first() && read_part(command.out, int(k), fingerprints[k]);
     if (processes.of_first(finished) != 0) continue;
     computed = true;
     const auto part = s.run.command == "evidence"

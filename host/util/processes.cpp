@@ -36,13 +36,13 @@ double seconds_here() { return std::chrono::duration<double>(Clock::now().time_s
 /// Processes in step find each other at once. One that waits for longer keeps no processor busy, as MPI_Wait
 /// would: the threads of others may still compute.
 void wait_for(MPI_Request request) {
-  constexpr double kAtOnce = 1e-4;  // seconds
+  constexpr double kAtOnce = 5e-5;  // seconds
   const auto start = Clock::now();
   for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;) {
     if (seconds_since(start) < kAtOnce)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
@@ -206,7 +206,8 @@ std::vector<double> Processes::exchange(double mine, [[maybe_unused]] int failur
 template <class T>
 void Processes::gather_rows(const std::vector<T>& mine, const std::vector<int>& columns, std::size_t stride,
                             std::vector<T>& whole) {
-  const std::size_t own = columns[rank_], all = std::accumulate(columns.begin(), columns.end(), std::size_t(0)),
+  const std::size_t own = columns[rank_],
+                    all = std::accumulate(columns.begin(), columns.end(), std::size_t(0)),
                     rows = whole.size() / std::max<std::size_t>(stride, 1);
   if (all == 0) return;
   if (size_ == 1) {
@@ -225,8 +226,10 @@ void Processes::gather_rows(const std::vector<T>& mine, const std::vector<int>& 
     const std::size_t n = std::min(at_once, rows - row);
     for (int p = 0; p < size_; ++p) count[p] = int(n) * columns[p];
     std::partial_sum(count.begin(), count.end() - 1, offset.begin() + 1);
-    MPI_Allgatherv(mine.data() + row * own, count[rank_], type, got.data(), count.data(), offset.data(), type,
-                   MPI_COMM_WORLD);
+    MPI_Request request;
+    MPI_Iallgatherv(mine.data() + row * own, count[rank_], type, got.data(), count.data(), offset.data(), type,
+                    MPI_COMM_WORLD, &request);
+    wait_for(request);
     for (std::size_t r = 0; r < n; ++r) {
       auto to = whole.begin() + (row + r) * stride;
       for (int p = 0; p < size_; ++p)

@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 
 std::unique_ptr<Engine> sharded(const TargetInstance& target, const EngineSpec& spec, int shards,
                                 bool whole_units = false) {
-  return std::make_unique<ShardedEngine>(
-      spec, shards, whole_units, [&](const EngineSpec& slice, int) { return target.engine(slice); });
+  return std::make_unique<ShardedEngine>(spec, shards, whole_units,
+                                         [&](const EngineSpec& slice, int) { return target.engine(slice); });
 }
 
 TEST(CutChains, IsAsEvenAsTilesAllow) {

@@ -57,9 +57,10 @@ class SharedRuns : public SharedRun {
   }
   /// A run that takes seconds, saved every so often.
   Args slow(const std::string& out) const {
-    return {"sample", "--target",  "mixture20", "--sampler",    "pe",    "--chains",     "40",    "--iterations",
-            "20000",  "--warmup",  "50",        "--draws",      "100",   "--checkpoint", "0.05",  "--threads",
-            "1",      "--device",  "cpu",       "--quiet",      "--out", out};
+    return {"sample", "--target",     "mixture20", "--sampler", "pe", "--chains",
+            "40",     "--iterations", "20000",     "--warmup",  "50", "--draws",
+            "100",    "--checkpoint", "0.05",      "--threads", "1",  "--device",
+            "cpu",    "--quiet",      "--out",     out};
   }
   /// Whether the process is there, and is not only waiting to be counted off.
   static bool runs(int process) {
@@ -89,9 +90,9 @@ TEST_F(SharedRuns, OfOneChainWriteTheFilesOfOne) {
 TEST_F(SharedRuns, OfEvidenceWriteTheFilesOfOne) {
   for (const char* method : {"auto", "smc", "pt", "ct-joint", "pe"}) {
     SCOPED_TRACE(method);
-    expect_the_same({"evidence", "--target", "two_modes", "--method", method, "--gradients", "2e5", "--draws",
-                     "--force"},
-                    {"draws.nc"});
+    expect_the_same(
+        {"evidence", "--target", "two_modes", "--method", method, "--gradients", "2e5", "--draws", "--force"},
+        {"draws.nc"});
   }
 }
 TEST_F(SharedRuns, OfStudiesWriteTheFilesOfOne) {
@@ -113,8 +114,8 @@ TEST_F(SharedRuns, SayOnceWhatIsWrong) {
 }
 // A finished run is shown once more, and not run over.
 TEST_F(SharedRuns, LeaveAFinishedRunAlone) {
-  const Args options = {"sample", "--target", "gaussian", "--sampler", "hmc", "--chains", "40", "--iterations",
-                        "200",    "--quiet",  "--out",    "done"};
+  const Args options = {"sample", "--target",     "gaussian", "--sampler", "hmc",   "--chains",
+                        "40",     "--iterations", "200",      "--quiet",   "--out", "done"};
   const ProgramResult first = share(2, options), again = share(3, {"sample", "--out", "done", "--resume"}),
                       other = share(3, options);
   EXPECT_EQ(again.status, first.status) << again.err;

@@ -43,8 +43,7 @@ class SharedRuns : public SharedRun {
     SharedRun::SetUp();
     if (IsSkipped()) return;
     fs::create_directory(folder_ / "w");
-    for (const auto& [name, array] : random_decoder({3, 7, 5, 16}))
-      put("w/" + name + ".npy", npy(array));
+    for (const auto& [name, array] : random_decoder({3, 7, 5, 16})) put("w/" + name + ".npy", npy(array));
   }
 
   /// Two images a batch and thread.
