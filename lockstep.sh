@@ -12,7 +12,7 @@ build_packages=(
   nlohmann-json3-dev libfmt-dev libnetcdf-dev libzip-dev zlib1g-dev libgtest-dev libgmock-dev
   python3 python3-numpy python3-matplotlib python3-netcdf4
 )
-# For evidence by several processes; a machine that cannot have them builds without.
+# For runs by several processes; a machine that cannot have them builds without.
 mpi_packages=(libopenmpi-dev openmpi-bin)
 lint_packages=(clang-format clang-tidy)
 pack_dir=build/gpu-check
