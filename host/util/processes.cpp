@@ -227,8 +227,8 @@ void Processes::gather_rows(const std::vector<T>& mine, const std::vector<int>& 
     for (int p = 0; p < size_; ++p) count[p] = int(n) * columns[p];
     std::partial_sum(count.begin(), count.end() - 1, offset.begin() + 1);
     MPI_Request request;
-    MPI_Iallgatherv(mine.data() + row * own, count[rank_], type, got.data(), count.data(), offset.data(), type,
-                    MPI_COMM_WORLD, &request);
+    MPI_Iallgatherv(mine.data() + row * own, count[rank_], type, got.data(), count.data(), offset.data(),
+                    type, MPI_COMM_WORLD, &request);
     wait_for(request);
     for (std::size_t r = 0; r < n; ++r) {
       auto to = whole.begin() + (row + r) * stride;

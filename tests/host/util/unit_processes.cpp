@@ -37,7 +37,7 @@ class Launched : public testing::ProgramTest {
   const std::string kProgram = LOCKSTEP_BINARY_DIR "/lockstep";
 };
 
-class SharedRuns : public SharedRun {
+class SharedItems : public SharedRun {
  protected:
   void SetUp() override {
     SharedRun::SetUp();
@@ -78,7 +78,7 @@ TEST_F(Launched, OtherCommandsAreTheFirstOnes) {
   }
 }
 
-TEST_F(SharedRuns, WriteTheFilesOfOneProcess) {
+TEST_F(SharedItems, WriteTheFilesOfOneProcess) {
   for (const char* method : {"bdmc", "st"}) {
     const auto args = [&](const std::string& out) {
       return evidence(method + out, 12, 30) + Args{"--method", method};
@@ -97,7 +97,7 @@ TEST_F(SharedRuns, WriteTheFilesOfOneProcess) {
   }
 }
 
-TEST_F(SharedRuns, SayOnceWhatIsWrong) {
+TEST_F(SharedItems, SayOnceWhatIsWrong) {
   const Args right = evidence("out", 12, 30);
   Args wrong = right;
   *std::find(wrong.begin(), wrong.end(), "target.weights=w") = "target.weights=absent";
@@ -117,7 +117,7 @@ TEST_F(SharedRuns, SayOnceWhatIsWrong) {
       << second.err;
 }
 
-TEST_F(SharedRuns, StopAndGoOnAsAnyNumber) {
+TEST_F(SharedItems, StopAndGoOnAsAnyNumber) {
   constexpr int kImages = 60, kTemperatures = 400;
   run(evidence("whole", kImages, kTemperatures));
   const std::string all = contents(folder_ / "whole/items.csv");
