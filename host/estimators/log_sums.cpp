@@ -80,22 +80,6 @@ void BlockLogSums::add(int block, int row, double log_term) {
   set(block, row, s);
 }
 
-void BlockLogSums::merge(const BlockLogSums& other) {
-  assert(blocks_ == other.blocks_ && rows_ == other.rows_);
-  for (int r = 0; r < rows_; ++r)
-    for (int b = 0; b < blocks_; ++b) {
-      LogSum s = get(b, r);
-      s.add(other.get(b, r));
-      set(b, r, s);
-    }
-}
-
-double BlockLogSums::log_total(int row) const {
-  LogSum total;
-  for (int b = 0; b < blocks_; ++b) total.add(get(b, row));
-  return total.log();
-}
-
 Jackknife BlockLogSums::combine(const std::vector<double>& coefficients) const {
   assert(int(coefficients.size()) == rows_);
   Jackknife result{0, std::vector<double>(blocks_, 0.0)};

@@ -93,10 +93,6 @@ class BlockLogSums {
         largest_(std::size_t(blocks) * rows, LogSum().largest),
         sum_(largest_.size()) {}
   void add(int block, int row, double log_term);
-  /// Takes over the terms of other sums of the same blocks.
-  void merge(const BlockLogSums& other);
-  /// Log of a row's sum over all blocks; -infinity for none.
-  double log_total(int row) const;
   /// sum_r coefficient_r log total_r; NaN where infinities meet.
   Jackknife combine(const std::vector<double>& coefficients) const;
 

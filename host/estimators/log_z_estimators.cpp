@@ -35,13 +35,6 @@ Jackknife SteppingStones::value(double log_zeta) const {
   return sums_.combine(alternating(bins())) + log_zeta;
 }
 
-std::vector<int> SteppingStones::empty_bins() const {
-  std::vector<int> empty;
-  for (int k = 0; k < bins(); ++k)
-    if (sums_.log_total(2 * k + 1) == -INFINITY) empty.push_back(k);
-  return empty;
-}
-
 Jackknife EndpointEvidence::value(double log_zeta, double log_prior) const {
   const int blocks = int(top_.size());
   BlockLogSums sums(blocks, 2);

@@ -27,13 +27,9 @@ class SteppingStones {
   /// One pair, with the log of how often it counts. A beta on an inner edge serves both neighbours; one
   /// outside [0, 1] is ignored.
   void add(int block, double beta, double delta, double log_count = 0);
-  /// Takes over the pairs of another accumulator of the same edges and blocks.
-  void merge(const SteppingStones& other) { sums_.merge(other.sums_); }
   /// log Z with its jackknife over blocks. NaN when a bin is empty; the standard error is NaN when a bin
   /// lives on one block alone.
   Jackknife value(double log_zeta) const;
-  /// Indices of the bins without pairs.
-  std::vector<int> empty_bins() const;
 
   template <class Archive>
   void fields(Archive& archive) {

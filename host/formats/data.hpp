@@ -58,12 +58,8 @@ class DataReader {
   int depth(const std::string& key) const;
 
   double number(const std::string& key) const;
-  std::int64_t integer(const std::string& key) const;
   /// [size]; a plain number is a vector of one.
   Eigen::VectorXd vector(const std::string& key, Eigen::Index size = any_size) const;
-  /// Whole numbers from low to high, such as indices of groups.
-  std::vector<std::int64_t> integers(const std::string& key, std::int64_t low, std::int64_t high,
-                                     Eigen::Index size = any_size) const;
   /// [rows][cols], given row by row.
   Eigen::MatrixXd matrix(const std::string& key, Eigen::Index rows = any_size,
                          Eigen::Index cols = any_size) const;

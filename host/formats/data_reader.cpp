@@ -27,18 +27,6 @@ double finite_number(const DataValue& entry, const Name& name) {
   return entry.number();
 }
 
-template <class Name>
-std::int64_t whole_number(const DataValue& entry, const Name& name, std::int64_t low, std::int64_t high) {
-  const double number = finite_number(entry, name);
-  constexpr double exact_limit = 9007199254740992.0;  // 2^53: beyond it a double skips whole numbers
-  const bool whole = std::abs(number) <= exact_limit && number == std::trunc(number);
-  const std::int64_t value = whole ? static_cast<std::int64_t>(number) : 0;
-  if (whole && value >= low && value <= high) return value;
-  if (low < -9007199254740991 && high > 9007199254740991)
-    refuse("{} is {} (it must be a whole number). Correct it.", name(), entry.text());
-  refuse("{} is {} (it must be a whole number from {} to {}). Correct it.", name(), entry.text(), low, high);
-}
-
 /// `what` the value must be, not empty.
 void check_array(const DataValue& value, const std::string& name, const char* what) {
   if (!value.is_array() || value.size() == 0)
@@ -107,12 +95,6 @@ double DataReader::number(const std::string& key) const {
   return finite_number(at(key), [&] { return fmt::format("{} of {}", key, what_); });
 }
 
-std::int64_t DataReader::integer(const std::string& key) const {
-  return whole_number(
-      at(key), [&] { return fmt::format("{} of {}", key, what_); }, std::numeric_limits<std::int64_t>::min(),
-      std::numeric_limits<std::int64_t>::max());
-}
-
 Eigen::VectorXd DataReader::vector(const std::string& key, Index size) const {
   const DataValue value = at(key);
   const std::string name = fmt::format("{} of {}", key, what_);
@@ -123,19 +105,6 @@ Eigen::VectorXd DataReader::vector(const std::string& key, Index size) const {
   for (Index i = 0; i < result.size(); ++i)
     result(i) = finite_number(alone ? value : value[static_cast<std::size_t>(i)],
                               [&] { return fmt::format("entry {} of {}", i + 1, name); });
-  return result;
-}
-
-std::vector<std::int64_t> DataReader::integers(const std::string& key, std::int64_t low, std::int64_t high,
-                                               Index size) const {
-  const DataValue value = at(key);
-  const std::string name = fmt::format("{} of {}", key, what_);
-  check_array(value, name, "an array of whole numbers");
-  check_size(name, "entries", static_cast<Index>(value.size()), size);
-  std::vector<std::int64_t> result;
-  for (std::size_t i = 0; i < value.size(); ++i)
-    result.push_back(whole_number(
-        value[i], [&] { return fmt::format("entry {} of {}", i + 1, name); }, low, high));
   return result;
 }
 

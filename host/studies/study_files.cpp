@@ -168,18 +168,6 @@ std::vector<ResultRow> read_results(const fs::path& file) {
   return parse_results(file, read_text(file), 1);
 }
 
-std::vector<TimingRow> read_timings(const fs::path& file) {
-  if (!fs::exists(file)) return {};
-  const std::string text = read_text(file);
-  CsvReader csv(file, text, 1);
-  csv.expect_header(timings_header);
-  std::vector<TimingRow> rows;
-  for (std::vector<std::string> fields; csv.next(fields);) {
-    rows.push_back({fields[0], csv.value<double>(fields[1]), csv.value<double>(fields[2])});
-  }
-  return rows;
-}
-
 void write_part(const fs::path& folder, int index, const StudyPart& part) {
   const nlohmann::ordered_json head = {{"fingerprint", part.fingerprint},
                                        {"label", part.timing.label},

@@ -31,9 +31,6 @@ void write_timings(const std::filesystem::path& file, const std::vector<TimingRo
 /// included.
 std::vector<ResultRow> read_results(const std::filesystem::path& file);
 
-/// Reads what write_timings wrote, under the same rules.
-std::vector<TimingRow> read_timings(const std::filesystem::path& file);
-
 /// What one finished setting leaves behind while its study runs on: DIR/parts/<index>.csv.
 struct StudyPart {
   std::string fingerprint;  // everything the rows depend on, in any form the caller likes

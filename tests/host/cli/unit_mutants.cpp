@@ -110,10 +110,9 @@ void use(const DataSet& data) {
   for (const auto& item : data.values.items()) names.push_back(item.key());
   for (const auto& [name, array] : data.arrays) names.push_back(name);
   const std::function<void(const std::string&)> uses[] = {
-      [&](auto& name) { reader.depth(name); },          [&](auto& name) { reader.number(name); },
-      [&](auto& name) { reader.integer(name); },        [&](auto& name) { reader.vector(name); },
-      [&](auto& name) { reader.matrix(name); },         [&](auto& name) { reader.matrices(name); },
-      [&](auto& name) { reader.integers(name, 0, 5); }, [&](auto& name) { reader.number(name + "x"); }};
+      [&](auto& name) { reader.depth(name); },    [&](auto& name) { reader.number(name); },
+      [&](auto& name) { reader.vector(name); },   [&](auto& name) { reader.matrix(name); },
+      [&](auto& name) { reader.matrices(name); }, [&](auto& name) { reader.number(name + "x"); }};
   for (const std::string& name : names)
     for (const auto& one : uses) try {
         one(name);

@@ -228,10 +228,8 @@ TEST_F(DataFiles, ReaderGivesShapedValues) {
   EXPECT_TRUE(reader.has("s"));
   EXPECT_FALSE(reader.has("S"));
   EXPECT_DOUBLE_EQ(reader.number("s"), 2.5);
-  EXPECT_EQ(reader.integer("n"), 3);
   EXPECT_EQ(reader.vector("v", 3), Eigen::Vector3d(1, 2, 3));
   EXPECT_EQ(reader.vector("s"), Eigen::VectorXd::Constant(1, 2.5));
-  EXPECT_EQ(reader.integers("v", 1, 3), (std::vector<std::int64_t>{1, 2, 3}));
   const Eigen::MatrixXd m = reader.matrix("m", 2, 3);
   EXPECT_EQ(m.rows(), 2);
   EXPECT_DOUBLE_EQ(m(1, 0), 4);
@@ -261,15 +259,11 @@ TEST_F(DataFiles, ReaderRefusesWrongShapesAndEntries) {
     EXPECT_HAS(text, part);
   };
   says([](auto& r) { r.number("text"); }, "text of target t is \"x\" (a density needs finite numbers)");
-  says([](auto& r) { r.integer("half"); }, "half of target t is 1.5 (it must be a whole number)");
-  says([](auto& r) { r.integers("v", 1, 1); },
-       "entry 2 of v of target t is 2 (it must be a whole number from 1 to 1)");
   says([](auto& r) { r.vector("v", 3); }, "v of target t has 2 entries (it must have 3 to fit the rest)");
   says([](auto& r) { r.vector("text"); }, "text of target t is \"x\" (it must be an array of numbers)");
   says([](auto& r) { r.vector("empty"); }, "empty of target t is [] (it must be an array of numbers)");
   says([](auto& r) { r.vector("bad"); }, "entry 2 of bad of target t is null (a density needs finite");
   says([](auto& r) { r.vector("nan"); }, "entry 2 of nan of target t is nan (a density needs finite");
-  says([](auto& r) { r.integers("text", 0, 1); }, "(it must be an array of whole numbers)");
   says([](auto& r) { r.matrix("v"); }, "row 1 of v of target t is 1 (it must be an array of numbers)");
   says([](auto& r) { r.matrix("half"); }, "half of target t is 1.5 (it must be a matrix");
   says([](auto& r) { r.matrix("row"); }, "row 2 of row of target t is 3 (it must be an array of numbers)");
@@ -306,10 +300,8 @@ TEST_F(DataFiles, ReaderTreatsArraysAlike) {
   EXPECT_EQ(reader.depth("l"), 3);
   EXPECT_EQ(reader.depth("none"), 2);
   EXPECT_DOUBLE_EQ(reader.number("s"), 3);
-  EXPECT_EQ(reader.integer("s"), 3);
   EXPECT_EQ(reader.vector("s"), Eigen::VectorXd::Constant(1, 3));
   EXPECT_EQ(reader.vector("v", 3), Eigen::Vector3d(1, 2, 3));
-  EXPECT_EQ(reader.integers("v", 1, 3), (std::vector<std::int64_t>{1, 2, 3}));
   EXPECT_EQ(reader.matrix("m", 2, 3), (Eigen::MatrixXd(2, 3) << 1, 2, 3, 4, 5, 6.5).finished());
   const auto list = reader.matrices("l", 2, 1, 2);
   ASSERT_EQ(list.size(), 2u);
@@ -323,9 +315,6 @@ TEST_F(DataFiles, ReaderTreatsArraysAlike) {
        "row 1 of none of target t is an array of shape [0] (it must be an array of numbers). Write it so.");
   says([](auto& r) { r.number("v"); },
        "v of target t is an array of shape [3] (a density needs finite numbers). Correct or remove it.");
-  says([](auto& r) { r.integers("m", 1, 2); },
-       "entry 1 of m of target t is an array of shape [3] (a density needs finite numbers). Correct or "
-       "remove it.");
   says([](auto& r) { r.matrix("m", 3, 3); },
        "m of target t has 2 rows (it must have 3 to fit the rest). Correct the data.");
   says([](auto& r) { r.number("w"); },
