@@ -89,16 +89,8 @@ int for_round_trips(double barrier) { return std::clamp(int(std::lround(2 * barr
 int for_trapezoids(double barrier) { return std::clamp(int(std::lround(12 * barrier)), 32, 512); }
 int for_single_steps(double barrier) { return std::clamp(int(std::lround(7 * barrier)), 7, 400); }
 
-const EvidenceMethod* named(const std::string& name) {
-  for (const EvidenceMethod& m : method_registry())
-    if (m.info.name == name) return &m;
-  return nullptr;
-}
-
-}  // namespace
-
-const std::vector<EvidenceMethod>& method_registry() {
-  static const std::vector<EvidenceMethod> methods = {
+std::vector<EvidenceMethod> methods_of_chains() {
+  return {
       {.info =
            {"auto", "the many-chain recipe: st, and where exact draws exist annealing both ways to bound it",
             "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
@@ -136,6 +128,11 @@ const std::vector<EvidenceMethod>& method_registry() {
        .kind = EvidenceKind::chains,
        .tempering = Tempering::joint,
        .control = Control::plateaus},
+  };
+}
+
+std::vector<EvidenceMethod> other_methods() {
+  return {
       {.info = {"pt", "parallel tempering: even-odd swaps, equal rejection, many copies at once",
                 "log Z by Bennett's ratio between neighbours; beside it both stepping stones, MBAR and the "
                 "integral",
@@ -178,6 +175,22 @@ const std::vector<EvidenceMethod>& method_registry() {
                 extended_settings(), "Nemeth et al. (2019); the estimate: host/estimators/pe_evidence.hpp"},
        .kind = EvidenceKind::pseudo_extended},
   };
+}
+
+const EvidenceMethod* named(const std::string& name) {
+  for (const EvidenceMethod& m : method_registry())
+    if (m.info.name == name) return &m;
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<EvidenceMethod>& method_registry() {
+  static const std::vector<EvidenceMethod> methods = [] {
+    auto all = methods_of_chains();
+    for (auto& m : other_methods()) all.push_back(std::move(m));
+    return all;
+  }();
   return methods;
 }
 

@@ -57,8 +57,8 @@ void WeightedDraws::add(const std::vector<double>& position, const std::vector<d
 }
 
 void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored,
-                          const TargetInstance& target, int groups, const StreamKey& key, std::int64_t asked,
-                          bool weighted, std::map<std::string, std::string> attributes) {
+                          const TargetInstance& target, int groups, const StreamKey& key,
+                          WeightedDrawsAsked asked) {
   const int n = stored.chains, per = n / groups;
   const double most =
       stored.log_weight.empty() ? 0 : *std::max_element(stored.log_weight.begin(), stored.log_weight.end());
@@ -81,8 +81,9 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   }
   DrawsFile f;
   f.chains = groups;
-  f.draws = int(asked == kAllDraws ? effective
-                                   : std::min(effective, std::max(1.0, std::floor(double(asked) / groups))));
+  f.draws = int(asked.most == kAllDraws
+                    ? effective
+                    : std::min(effective, std::max(1.0, std::floor(double(asked.most) / groups))));
   f.dim = stored.dim;
   f.names = own_names(target);
   std::vector<float> posterior;
@@ -97,10 +98,10 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   }
   f.quantities = quantities_of(target, posterior);
   f.x = std::move(posterior);
-  attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
-  attributes["states"] = std::to_string(states * groups);  // that they are drawn from
-  f.attributes = std::move(attributes);
-  if (!weighted) return write_draws(path, f);
+  f.attributes = std::move(asked.attributes);
+  f.attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
+  f.attributes["states"] = std::to_string(states * groups);  // that they are drawn from
+  if (!asked.weighted) return write_draws(path, f);
   // [chain][draw] as everywhere in the file.
   std::vector<float> x;
   std::vector<double> log_weight, beta;

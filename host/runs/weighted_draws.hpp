@@ -38,13 +38,20 @@ struct WeightedDraws {
 /// The numbers of states that `evidence` keeps where it is not asked for all.
 inline constexpr std::int64_t kWeightedNumbers = std::int64_t(1) << 22;
 
+/// What a file of draws is to hold: at most so many draws, or kAllDraws, and the states behind them; its
+/// attributes.
+struct WeightedDrawsAsked {
+  std::int64_t most = 0;
+  bool weighted = false;
+  std::map<std::string, std::string> attributes = {};
+};
+
 /// Writes a file of draws: in `posterior` unweighted draws of `target`, by systematic resampling within each
 /// of `groups` equal groups of chains (a group is one chain there), as many as the smallest effective sample
-/// size (sum w)^2 / sum w^2 of a group, and at most `most` in all groups together (or kAllDraws); where
-/// asked, the states as they are in the group `weighted`. Attribute `resampled`. Nothing where the weights of
-/// a group all vanish but an empty posterior.
+/// size (sum w)^2 / sum w^2 of a group; where asked, the states as they are in the group `weighted`. Attribute
+/// `resampled`. Nothing where the weights of a group all vanish but an empty posterior.
 void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws& stored,
-                          const TargetInstance& target, int groups, const StreamKey& key, std::int64_t most,
-                          bool weighted, std::map<std::string, std::string> attributes);
+                          const TargetInstance& target, int groups, const StreamKey& key,
+                          WeightedDrawsAsked asked);
 
 }  // namespace lockstep

@@ -197,16 +197,4 @@ std::string study_report(const Study& study, const std::vector<ResultRow>& rows,
   return text + "</body>\n</html>\n";
 }
 
-void write_study_table(const fs::path& file, const Study& study, const std::vector<ResultRow>& rows,
-                       const Verdicts& verdicts) {
-  write_atomically(file, study_table(study, rows, verdicts));
-}
-
-void write_study_report(const fs::path& file, const Study& study, const std::vector<ResultRow>& rows,
-                        const std::vector<TimingRow>& timings, const Verdicts& verdicts,
-                        const std::vector<fs::path>& pictures,
-                        const std::map<std::string, std::string>& environment) {
-  write_atomically(file, study_report(study, rows, timings, verdicts, pictures, environment));
-}
-
 }  // namespace lockstep

@@ -29,16 +29,4 @@ std::string study_report(const Study& study, const std::vector<ResultRow>& rows,
                          const std::vector<std::filesystem::path>& pictures,
                          const std::map<std::string, std::string>& environment);
 
-/// Writes study_table(...) to `file`, atomically.
-void write_study_table(const std::filesystem::path& file, const Study& study,
-                       const std::vector<ResultRow>& rows,
-                       const std::map<std::string, std::string>& verdicts = {});
-
-/// Writes study_report(...) to `file`, atomically.
-void write_study_report(const std::filesystem::path& file, const Study& study,
-                        const std::vector<ResultRow>& rows, const std::vector<TimingRow>& timings,
-                        const std::map<std::string, std::string>& verdicts,
-                        const std::vector<std::filesystem::path>& pictures,
-                        const std::map<std::string, std::string>& environment);
-
 }  // namespace lockstep

@@ -38,7 +38,7 @@ TEST_F(WeightedDrawsTest, PosteriorIsResampledWithinGroupsByWeight) {
   run.target = "gaussian";
   run.target_settings = {{"dim", 1}};
   const auto target = build_target(run);
-  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, kAllDraws, true, {{"seed", "1"}});
+  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, {kAllDraws, true, {{"seed", "1"}}});
   const Json found = read();
   EXPECT_NE(found["posterior"]["attributes"]["resampled"], "");
   // Effective sizes: 16 / 6 in the first group, 6 in the second.
@@ -56,7 +56,7 @@ TEST_F(WeightedDrawsTest, PosteriorIsResampledWithinGroupsByWeight) {
             Json({0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112}));
   EXPECT_NEAR(found["weighted"]["variables"]["log_weight"]["values"][4], std::log(2), 1e-12);
   // Of two draws at most, one a group; and the states are not kept unless they are asked for.
-  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, 3, false, {});
+  write_weighted_draws(folder_ / "draws.nc", stored, *target, 2, {1, 2}, {3});
   const Json few = read();
   EXPECT_EQ(few["posterior"]["dims"], Json({{"chain", 2}, {"draw", 1}, {"x_dim_0", 1}}));
   EXPECT_FALSE(few.contains("weighted"));
