@@ -47,30 +47,6 @@ void check_ladder(const std::vector<double>& ladder) {
                       " (levels must differ, in order). Sort it and remove what is double");
 }
 
-double rejection_rate(std::vector<double> low, std::vector<double> high, double step) {
-  assert(!low.empty() && !high.empty());
-  std::sort(low.begin(), low.end());
-  std::sort(high.begin(), high.end());
-  // For each low value, the high ones below it: their number and the sum of exp(step (high - last of them)).
-  double accepted = 0, sum = 0;
-  std::size_t below = 0;
-  for (const double d : low) {
-    for (; below < high.size() && high[below] < d; ++below)
-      sum = 1 + (below > 0 ? sum * std::exp(step * (high[below - 1] - high[below])) : 0);
-    if (below > 0) accepted += sum * std::exp(step * (high[below - 1] - d));
-    accepted += double(high.size() - below);
-  }
-  return 1 - accepted / double(low.size()) / double(high.size());
-}
-
-double local_barrier(std::vector<double> delta) {
-  const double n = double(delta.size());
-  std::sort(delta.begin(), delta.end());
-  double sum = 0;  // of |x_i - x_j| over i < j
-  for (std::size_t i = 0; i < delta.size(); ++i) sum += (2 * double(i) + 1 - n) * delta[i];
-  return sum / (n * (n - 1));
-}
-
 double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments) {
   assert(log_weights.size() == log_increments.size());
   LogSum weight, first, second;
@@ -80,16 +56,6 @@ double increment_rate(const std::vector<double>& log_weights, const std::vector<
     second.add(log_weights[i] + 2 * log_increments[i]);
   }
   return std::sqrt(std::max(0.0, second.log() + weight.log() - 2 * first.log()));
-}
-
-double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits) {
-  if (fits(most)) return most;
-  double low = 0, high = most;
-  for (int k = 0; k < halvings; ++k) {
-    const double middle = 0.5 * (low + high);
-    (fits(middle) ? low : high) = middle;
-  }
-  return std::max(low, least);
 }
 
 std::vector<double> smoothed_steps(const std::vector<double>& step_size, int reach) {
@@ -142,13 +108,6 @@ double CommunicationBarrier::cumulative(double beta) const {
          t * t * ((1 + 2 * s) * sum_[k + 1] - s * h * slope_[k + 1]);
 }
 
-double CommunicationBarrier::local(double beta) const {
-  const std::size_t k = step_of(beta);
-  const double h = ladder_[k + 1] - ladder_[k], t = (beta - ladder_[k]) / h, s = 1 - t;
-  return 6 * s * t * (sum_[k + 1] - sum_[k]) / h + s * (1 - 3 * t) * slope_[k] +
-         t * (3 * t - 2) * slope_[k + 1];
-}
-
 std::vector<double> CommunicationBarrier::equal_ladder(int steps) const {
   if (!(global() > 0)) return linear_ladder(steps);
   return shaped_ladder(steps, [&](double t) {
@@ -161,10 +120,6 @@ std::vector<double> CommunicationBarrier::equal_ladder(int steps) const {
     }
     return 0.5 * (low + high);
   });
-}
-
-std::vector<double> CommunicationBarrier::ladder_with(double most) const {
-  return equal_ladder(std::max(1, int(std::ceil(global() / most))));
 }
 
 }  // namespace lockstep

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
 #include <vector>
 
 namespace lockstep {
@@ -16,24 +15,11 @@ std::vector<double> quadratic_ladder(int steps);
 /// Throws UserError unless the ladder runs from 0 to 1 and increases.
 void check_ladder(const std::vector<double>& ladder);
 
-// How far apart two levels are, from samples of Delta = log base - (log target - log zeta); `step` is the
-// difference of their inverse temperatures.
-
-/// Mean of 1 - min(1, exp(step (Delta_high - Delta_low))) over all pairs of a sample at the lower and one at
-/// the higher inverse temperature: the rate at which a swap of the two is rejected.
-double rejection_rate(std::vector<double> delta_low, std::vector<double> delta_high, double step);
-/// Rejection per unit of beta at one level, in the limit of small steps: E |Delta - Delta'| / 2 over pairs of
-/// independent samples. Source: Predescu, Predescu & Ciobanu (2004); Syed et al. (2022), JRSS B 84(2).
-double local_barrier(std::vector<double> delta);
-/// A rate of that kind from one step of sequential Monte Carlo, its log weights before and log increments
-/// log g = -step Delta: sqrt(log(sum W g^2 / (sum W g)^2)), the step times the sd of Delta for small steps.
+/// How far apart two levels are, from one step of sequential Monte Carlo, its log weights before and log
+/// increments log g = -step Delta, Delta = log base - (log target - log zeta): sqrt(log(sum W g^2 / (sum W g)^2)), the step times the sd of Delta for small steps.
 /// Where Delta is Gaussian the rejection rate is this over sqrt(pi). Source: the conditional effective sample
 /// size of Zhou, Johansen & Aston (2016), JCGS 25(3).
 double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments);
-
-/// The longest step towards `most` that fits, where shorter ones fit too: `most` itself, or what halving
-/// [0, most] so many times comes to, and `least` at least.
-double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits);
 
 /// Step sizes of levels, which wander with the noise of acceptance: each becomes the geometric mean over its
 /// neighbours, `reach` either side.
@@ -53,12 +39,8 @@ class CommunicationBarrier {
   double global() const { return sum_.back(); }
   /// Lambda(beta).
   double cumulative(double beta) const;
-  /// lambda(beta), its derivative.
-  double local(double beta) const;
   /// The ladder with the same barrier in every step; evenly spaced where there is no barrier at all.
   std::vector<double> equal_ladder(int steps) const;
-  /// The shortest such ladder with at most `most` in a step: for bins of the stepping stones 0.2.
-  std::vector<double> ladder_with(double most) const;
 
  private:
   std::size_t step_of(double beta) const;

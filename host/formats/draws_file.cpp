@@ -190,33 +190,33 @@ void write_draws(const std::filesystem::path& path, const DrawsFile& file) {
   if (file.chains < 1 || file.draws < 0 || file.dim < 1) {
     throw std::logic_error("draws file: chains and dim must be at least 1, draws at least 0");
   }
-  write_atomically(path, [&](const std::filesystem::path& temporary) {
-    int nc = -1;
-    errno = 0;
-    try {
-      check(nc_create(temporary.c_str(), NC_NETCDF4 | NC_CLOBBER, &nc));
-      check(nc_set_fill(nc, NC_NOFILL,
-                        nullptr));  // every value is written; filling first would double the work
-      put_groups(nc, file);
-      const int closing = nc;
-      nc = -1;
-      check(nc_close(closing));  // the last values reach the disk here, so this may fail too
-    } catch (const std::runtime_error& error) {
-      if (nc >= 0) nc_close(nc);
-      // After a failed write HDF5 1.10 keeps what it could not close, and crashes over it in its exit
-      // handler: this one, registered later, runs before it and ends the process.
-      on_exit(
-          [](int exit_status, void*) {
-            std::fflush(nullptr);
-            _exit(exit_status);
-          },
-          nullptr);
-      throw std::runtime_error(fmt::format("cannot write '{}': {}", path.string(), error.what()));
-    } catch (...) {
-      if (nc >= 0) nc_close(nc);
-      throw;
-    }
-  });
+  AtomicFile out(path);
+  int nc = -1;
+  errno = 0;
+  try {
+    check(nc_create(out.temporary().c_str(), NC_NETCDF4 | NC_CLOBBER, &nc));
+    check(
+        nc_set_fill(nc, NC_NOFILL, nullptr));  // every value is written; filling first would double the work
+    put_groups(nc, file);
+    const int closing = nc;
+    nc = -1;
+    check(nc_close(closing));  // the last values reach the disk here, so this may fail too
+  } catch (const std::runtime_error& error) {
+    if (nc >= 0) nc_close(nc);
+    // After a failed write HDF5 1.10 keeps what it could not close, and crashes over it in its exit
+    // handler: this one, registered later, runs before it and ends the process.
+    on_exit(
+        [](int exit_status, void*) {
+          std::fflush(nullptr);
+          _exit(exit_status);
+        },
+        nullptr);
+    throw std::runtime_error(fmt::format("cannot write '{}': {}", path.string(), error.what()));
+  } catch (...) {
+    if (nc >= 0) nc_close(nc);
+    throw;
+  }
+  out.finish();
 }
 
 }  // namespace lockstep

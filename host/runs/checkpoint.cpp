@@ -107,27 +107,27 @@ Checkpoint::Checkpoint(const std::filesystem::path& file, const std::string& ide
 }
 
 void Checkpoint::write(const std::filesystem::path& file, const std::string& identity) {
-  write_atomically(file, [&](const std::filesystem::path& temporary) {
-    std::fstream stream(temporary, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
-    stream << head_of(identity);
-    json::to_cbor(data_, stream);
-    // The sum is of what is read back: a second copy in memory would be as large as the run.
-    std::uint64_t length = 0;
-    Checksum sum;
-    std::vector<char> block(1 << 20);
-    stream.seekg(0);
-    while (stream.read(block.data(), std::streamsize(block.size())), stream.gcount() > 0) {
-      sum.add({block.data(), std::size_t(stream.gcount())});
-      length += std::uint64_t(stream.gcount());
-    }
-    if (stream.eof()) stream.clear();
-    stream.seekp(0, std::ios::end);
-    stream << fmt::format("{:016x}{}", length, sum.text());
-    stream.close();
-    if (!stream)
-      throw std::runtime_error(
-          fmt::format("cannot write '{}': {}", file.string(), std::generic_category().message(errno)));
-  });
+  AtomicFile out(file);
+  std::fstream stream(out.temporary(), std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+  stream << head_of(identity);
+  json::to_cbor(data_, stream);
+  // The sum is of what is read back: a second copy in memory would be as large as the run.
+  std::uint64_t length = 0;
+  Checksum sum;
+  std::vector<char> block(1 << 20);
+  stream.seekg(0);
+  while (stream.read(block.data(), std::streamsize(block.size())), stream.gcount() > 0) {
+    sum.add({block.data(), std::size_t(stream.gcount())});
+    length += std::uint64_t(stream.gcount());
+  }
+  if (stream.eof()) stream.clear();
+  stream.seekp(0, std::ios::end);
+  stream << fmt::format("{:016x}{}", length, sum.text());
+  stream.close();
+  if (!stream)
+    throw std::runtime_error(
+        fmt::format("cannot write '{}': {}", file.string(), std::generic_category().message(errno)));
+  out.finish();
 }
 
 void Checkpoint::refuse() const { refuse_damaged(file_); }

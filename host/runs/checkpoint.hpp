@@ -109,17 +109,17 @@ struct CheckpointPlan {
   bool due(bool interrupted);
   /// By the first process. A file that cannot be written is said once, and costs the run nothing: the one before stays.
   void write(Checkpoint& now);
-  /// What `fields(Checkpoint&)` lists, into the file and out of it.
-  template <class Fields>
-  void save(Fields&& fields) {
+  /// What `state.fields(archive)` lists, into the file and out of it.
+  template <class T>
+  void save(T& state) {
     Checkpoint now;
-    fields(now);
+    state.fields(now);
     write(now);
   }
-  template <class Fields>
-  void load(Fields&& fields) const {
+  template <class T>
+  void load(T& state) const {
     Checkpoint saved(file, identity);
-    fields(saved);
+    state.fields(saved);
   }
 };
 

@@ -36,7 +36,9 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
       throw UserError(
           fmt::format("{} stands below [plot] (there it would have no effect). Write it above [plot].",
                       name(item.key())));
-  SettingsReader reader(plot, "[plot]", name);
+  SettingsReader::KeyNames names;
+  for (const auto& item : plot.items()) names[item.key()] = name(item.key());
+  SettingsReader reader(plot, "[plot]", names);
   const auto require = [&](const std::string& key, const Names& given, const Names& known,
                            const char* plural) {
     for (const auto& one : given)

@@ -92,7 +92,7 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
   run.override_with(of_run);
 
   StudySetting setting;
-  SettingsReader reader(own.values, "a study", [&](const std::string& key) { return own.name(key); });
+  SettingsReader reader(own.values, "a study", own.names);
   setting.label = reader.get("label", "");
   if (setting.label.empty())
     throw UserError(
@@ -137,7 +137,7 @@ StudySetting read_setting(const TomlFile& file, const std::string& pointer, cons
 Study load_study(const std::filesystem::path& path) {
   const TomlFile file = read_toml(path);
   const GivenOptions given = options_in(file, "", false);
-  SettingsReader reader(given.values, "a study", [&](const std::string& key) { return given.name(key); });
+  SettingsReader reader(given.values, "a study", given.names);
 
   Study study;
   study.source = path;

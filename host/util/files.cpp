@@ -142,34 +142,31 @@ std::string checksum(std::string_view text) {
   return sum.text();
 }
 
-void write_atomically(const fs::path& target, const std::function<void(const fs::path&)>& write) {
-  const fs::path temporary = temporary_beside(target);
+AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)), temporary_(temporary_beside(target_)) {}
+
+AtomicFile::~AtomicFile() {
   std::error_code ignored;
+  fs::remove(temporary_, ignored);  // there is none after finish()
+}
+
+void AtomicFile::finish() {
   try {
-    write(temporary);
-  } catch (...) {
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  try {
-    flush_to_disk(temporary);
+    flush_to_disk(temporary_);
     std::error_code error;
-    fs::rename(temporary, target, error);
+    fs::rename(temporary_, target_, error);
     if (error) throw std::runtime_error(error.message());
   } catch (const std::runtime_error& error) {
-    fs::remove(temporary, ignored);
-    throw std::runtime_error(fmt::format("cannot write '{}': {}", target.string(), error.what()));
+    throw std::runtime_error(fmt::format("cannot write '{}': {}", target_.string(), error.what()));
   }
 }
 
 void write_atomically(const fs::path& target, std::string_view text) {
-  write_atomically(target, [&](const fs::path& temporary) {
-    std::ofstream stream(temporary, std::ios::binary);
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    stream.close();
-    if (!stream)
-      throw std::runtime_error(fmt::format("cannot write '{}': {}", target.string(), reason(errno)));
-  });
+  AtomicFile file(target);
+  std::ofstream stream(file.temporary(), std::ios::binary);
+  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  stream.close();
+  if (!stream) throw std::runtime_error(fmt::format("cannot write '{}': {}", target.string(), reason(errno)));
+  file.finish();
 }
 
 std::string read_text(const fs::path& file) { return read_user_text(file, 1); }

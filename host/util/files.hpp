@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -34,15 +33,24 @@ class Checksum {
 /// That of a whole text.
 std::string checksum(std::string_view text);
 
-/// Lets `write` fill a temporary file in the folder of `target`, flushes it to disk and renames it to
+/// A temporary file in the folder of `target`, to be filled. finish() flushes it to disk and renames it to
 /// `target`: a reader sees the old file or the whole new one, never a part, even after a crash or a full
-/// disk. Whatever `write` throws is passed on after the temporary file was removed. Throws std::runtime_error
-/// when the file system refuses (full disk, folder gone): not a mistake in the input, which
-/// ensure_writable_folder has checked.
-void write_atomically(const std::filesystem::path& target,
-                      const std::function<void(const std::filesystem::path& temporary)>& write);
+/// disk. Without finish() it is removed. Throws std::runtime_error when the file system refuses (full disk,
+/// folder gone): not a mistake in the input, which ensure_writable_folder has checked.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  const std::filesystem::path& temporary() const { return temporary_; }
+  void finish();
 
-/// The same for a text that is ready.
+ private:
+  const std::filesystem::path target_, temporary_;
+};
+
+/// Writes a text through one.
 void write_atomically(const std::filesystem::path& target, std::string_view text);
 
 /// The whole content of a file. Throws UserError when it cannot be read.

@@ -47,16 +47,20 @@ std::string shown(const Settings& value) {
   return text;
 }
 
-SettingsReader::SettingsReader(Settings settings, std::string what, KeyNamer name)
-    : settings_(std::move(settings)), what_(std::move(what)), name_(std::move(name)) {
+SettingsReader::SettingsReader(Settings settings, std::string what, std::optional<KeyNames> names)
+    : settings_(std::move(settings)), what_(std::move(what)), names_(std::move(names)) {
   if (settings_.is_null()) settings_ = Settings::object();
   if (!settings_.is_object())
     throw UserError(
         fmt::format("the settings of {} are {} (they must be a table of KEY = VALUE). "
                     "Write them as one.",
                     what_, shown(settings_)));
-  if (!name_)
-    name_ = [owner = what_](const std::string& key) { return fmt::format("setting {} of {}", key, owner); };
+}
+
+std::string SettingsReader::name(const std::string& key) const {
+  if (!names_) return fmt::format("setting {} of {}", key, what_);
+  const auto found = names_->find(key);
+  return found == names_->end() ? key : found->second;
 }
 
 const Settings* SettingsReader::find(const std::string& key) {
@@ -69,7 +73,7 @@ bool SettingsReader::has(const std::string& key) { return find(key) != nullptr; 
 
 void SettingsReader::refuse(const std::string& key, const std::string& need) const {
   const auto found = settings_.find(key);
-  throw UserError(fmt::format("{} is {} ({}). Correct it, or leave it out for its default.", name_(key),
+  throw UserError(fmt::format("{} is {} ({}). Correct it, or leave it out for its default.", name(key),
                               found == settings_.end() ? "missing" : shown(*found), need));
 }
 
@@ -190,7 +194,7 @@ std::string SettingsReader::one_of(const std::string& key, const std::string& fa
   if (value->is_string() && std::find(names.begin(), names.end(), value->get<std::string>()) != names.end())
     return remember(key, value->get<std::string>());
   const std::string near = value->is_string() ? did_you_mean(value->get<std::string>(), names) : "";
-  throw UserError(fmt::format("{} is {} (it must be one of {}). {}", name_(key), shown(*value),
+  throw UserError(fmt::format("{} is {} (it must be one of {}). {}", name(key), shown(*value),
                               fmt::join(names, ", "), near.empty() ? "Choose one of them." : near));
 }
 
@@ -202,13 +206,13 @@ Settings SettingsReader::object(const std::string& key) {
 
 void SettingsReader::no_effect(const std::vector<std::string>& keys, const std::string& because) {
   for (const std::string& key : keys)
-    if (has(key)) throw UserError(fmt::format("{} has no effect ({}). Leave it out", name_(key), because));
+    if (has(key)) throw UserError(fmt::format("{} has no effect ({}). Leave it out", name(key), because));
 }
 
 void SettingsReader::finish() const {
   for (const auto& item : settings_.items())
     if (!known_.contains(item.key()))
-      throw UserError(fmt::format("{} is unknown (it would have no effect). {}", name_(item.key()),
+      throw UserError(fmt::format("{} is unknown (it would have no effect). {}", name(item.key()),
                                   near_or_known(item.key(), known(), "settings")));
 }
 

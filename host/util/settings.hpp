@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,13 +26,13 @@ using Settings = nlohmann::json;
 /// A key that is absent yields its default, which is not checked. Every other complaint is a UserError.
 class SettingsReader {
  public:
-  /// How an error names a key; by default "setting KEY of WHAT".
-  using KeyNamer = std::function<std::string(const std::string& key)>;
+  /// How errors name keys: as these say, and a key that is not among them by itself.
+  using KeyNames = std::map<std::string, std::string>;
   static constexpr std::int64_t any_integer = std::numeric_limits<std::int64_t>::max();
 
-  /// `what`: whose settings these are, such as "target mixture20" or "sampler pe".
-  /// Throws UserError when `settings` is no JSON object (null counts as empty).
-  SettingsReader(Settings settings, std::string what, KeyNamer name = {});
+  /// `what`: whose settings these are, such as "target mixture20" or "sampler pe". Without `names` a key is
+  /// "setting KEY of WHAT". Throws UserError when `settings` is no JSON object (null counts as empty).
+  SettingsReader(Settings settings, std::string what, std::optional<KeyNames> names = {});
 
   /// Is the key given? Counts as asking for it.
   bool has(const std::string& key);
@@ -69,6 +70,7 @@ class SettingsReader {
 
  private:
   const Settings* find(const std::string& key);
+  std::string name(const std::string& key) const;
   double number(const std::string& key, const Settings& value) const;
   template <class T>
   T remember(const std::string& key, T value) {
@@ -78,7 +80,7 @@ class SettingsReader {
 
   Settings settings_;
   std::string what_;
-  KeyNamer name_;
+  std::optional<KeyNames> names_;
   std::set<std::string> known_;
   Settings effective_ = Settings::object();
 };

@@ -44,39 +44,6 @@ TEST(Ladders, BadOnesAreRefused) {
   EXPECT_NO_THROW(check_ladder({0, 1}));
 }
 
-TEST(RejectionRate, AllPairs) {
-  const std::vector<double> low = {0.3, -2, 7, 7, 1000}, high = {5, -3, 7, 0.3, -900, 2000};
-  for (const double step : {1e-3, 0.5, 1.0}) {
-    double sum = 0;
-    for (double x : low)
-      for (double y : high) sum += 1 - std::min(1.0, std::exp(step * (y - x)));
-    EXPECT_NEAR(rejection_rate(low, high, step), sum / 30, 1e-14);
-  }
-  EXPECT_EQ(rejection_rate({3, 3}, {3}, 0.5), 0);  // flat energy
-}
-
-TEST(RejectionRate, GaussiansOfDifferentScale) {
-  const testing::GaussianPath path{2, 1, 0.034};
-  constexpr int kReplicates = 100, kDraws = 200;
-  std::mt19937_64 random(20260302);
-  const double limit = testing::family_quantile(1e-4, 6);
-  for (const auto& [low, high] : {std::pair(0.0, 0.001), std::pair(0.01, 0.05), std::pair(0.3, 1.0)}) {
-    testing::RunningMean rate, local;
-    for (int r = 0; r < kReplicates; ++r) {
-      std::vector<double> x, y;
-      for (int i = 0; i < kDraws; ++i) {
-        x.push_back(path.draw(low, random));
-        y.push_back(path.draw(high, random));
-      }
-      rate.add(rejection_rate(x, y, high - low));
-      local.add(local_barrier(x));
-    }
-    EXPECT_LT(std::abs(rate.z(path.rejection(low, high))), limit) << low;
-    const double slope = 0.5 * (path.precision(1) - path.precision(0)) / path.precision(low);
-    EXPECT_LT(std::abs(local.z(slope)), limit) << low;
-  }
-}
-
 TEST(IncrementRate, KnownCases) {
   EXPECT_EQ(increment_rate({0, 0, 0}, {-4, -4, -4}), 0);
   // One of four particles keeps all: a second moment of 4.
@@ -103,8 +70,6 @@ TEST(CommunicationBarrier, AnalyticValueOnGaussians) {
   EXPECT_NEAR(barrier.global(), std::log(1 / 0.034), 0.02);
   for (double beta = 0; beta <= 1; beta += 1.0 / 1024) {
     EXPECT_NEAR(barrier.cumulative(beta), path.barrier(beta), 0.02) << beta;
-    const double slope = 0.5 * (path.precision(1) - path.precision(0)) / path.precision(beta);
-    EXPECT_NEAR(barrier.local(beta) / slope, 1, 0.03) << beta;
   }
   // Re-spaced, every step is rejected at the rate of the best ladder of its length.
   for (const int steps : {4, 16, 64}) {
@@ -114,15 +79,6 @@ TEST(CommunicationBarrier, AnalyticValueOnGaussians) {
     for (int k = 0; k < steps; ++k)
       EXPECT_NEAR(path.rejection(ladder[k], ladder[k + 1]) / best, 1, 0.03) << steps << " " << k;
   }
-  EXPECT_EQ(barrier.ladder_with(0.5).size(), 8U);  // 3.38 / 0.5 steps
-}
-
-TEST(LargestStep, HalvesItsWay) {
-  const auto below = [](double limit) { return [limit](double step) { return step <= limit; }; };
-  EXPECT_EQ(largest_step(0.7, 1e-9, 50, below(0.7)), 0.7);
-  EXPECT_NEAR(largest_step(0.7, 1e-9, 50, below(0.3)), 0.3, 1e-15);
-  EXPECT_EQ(largest_step(1, 1e-9, 3, below(0.3)), 0.25);  // 1/2 no, 1/4 yes, 3/8 no
-  EXPECT_EQ(largest_step(1, 1e-9, 50, below(-1)), 1e-9);
 }
 
 TEST(SmoothedSteps, AreGeometricMeans) {
@@ -136,19 +92,25 @@ TEST(SmoothedSteps, AreGeometricMeans) {
 TEST(CommunicationBarrier, FromDraws) {
   // Pilot draws, then a second round on the re-spaced ladder: rates become equal.
   const testing::GaussianPath path{2, 1, 0.034};
+  constexpr int kDraws = 16000;
   std::mt19937_64 random(20260303);
   std::vector<double> ladder = quadratic_ladder(24), rates;
   for (int round = 0; round < 3; ++round) {
     rates.clear();
     std::vector<std::vector<double>> delta(ladder.size());
     for (std::size_t k = 0; k < ladder.size(); ++k)
-      for (int i = 0; i < 4000; ++i) delta[k].push_back(path.draw(ladder[k], random));
-    for (std::size_t k = 0; k + 1 < ladder.size(); ++k)
-      rates.push_back(rejection_rate(delta[k], delta[k + 1], ladder[k + 1] - ladder[k]));
+      for (int i = 0; i < kDraws; ++i) delta[k].push_back(path.draw(ladder[k], random));
+    for (std::size_t k = 0; k + 1 < ladder.size(); ++k) {
+      testing::RunningMean rejected;
+      for (int i = 0; i < kDraws; ++i)
+        rejected.add(1 -
+                     std::min(1.0, std::exp((ladder[k + 1] - ladder[k]) * (delta[k + 1][i] - delta[k][i]))));
+      rates.push_back(rejected.mean());
+    }
     ladder = CommunicationBarrier(ladder, rates).equal_ladder(24);
   }
   const double best = std::tanh(path.barrier(1) / 24);
-  // A rate of 0.14 from 4000 draws of either level is good to 2 %, and so are those that placed the level.
+  // A rate of 0.14 from 16000 pairs of draws is good to 2 %, and so are those that placed the level.
   for (double r : rates) EXPECT_NEAR(r / best, 1, 0.15);
 }
 
@@ -171,13 +133,8 @@ TEST(CommunicationBarrier, MonotoneThroughEveryRate) {
     EXPECT_NEAR(barrier.cumulative(1), sum, 1e-12);
     double last = 0;
     for (int i = 0; i <= 500; ++i) {
-      const double beta = i / 500.0, value = barrier.cumulative(beta), h = 1e-9;
+      const double beta = i / 500.0, value = barrier.cumulative(beta);
       EXPECT_GE(value, last - 1e-12);
-      EXPECT_GE(barrier.local(beta), -1e-9);
-      if (i > 0 && i < 500) {
-        EXPECT_NEAR((barrier.cumulative(beta + h) - barrier.cumulative(beta - h)) / (2 * h),
-                    barrier.local(beta), 1e-3 * (1 + barrier.local(beta)));
-      }
       last = value;
     }
     EXPECT_NO_THROW(check_ladder(barrier.equal_ladder(7)));
@@ -187,14 +144,10 @@ TEST(CommunicationBarrier, MonotoneThroughEveryRate) {
 
 TEST(CommunicationBarrier, ConstantRatesAndNone) {
   const CommunicationBarrier constant({0, 0.5, 1}, {0.3, 0.3});
-  for (double beta : {0.0, 0.1, 0.5, 0.8, 1.0}) {
-    EXPECT_NEAR(constant.cumulative(beta), 0.6 * beta, 1e-15);
-    EXPECT_NEAR(constant.local(beta), 0.6, 1e-14);
-  }
+  for (double beta : {0.0, 0.1, 0.5, 0.8, 1.0}) EXPECT_NEAR(constant.cumulative(beta), 0.6 * beta, 1e-15);
   EXPECT_NEAR(constant.equal_ladder(4)[1], 0.25, 1e-14);
   const CommunicationBarrier none({0, 0.2, 1}, {0, 0});
   EXPECT_EQ(none.equal_ladder(4), linear_ladder(4));
-  EXPECT_EQ(none.ladder_with(0.5), linear_ladder(1));
   EXPECT_NEAR(CommunicationBarrier({0, 1}, {0.4}).cumulative(0.5), 0.2, 1e-15);
 }
 
