@@ -7,17 +7,14 @@
 
 #include "host/commands/item_evidence.hpp"
 #include "host/commands/run_files.hpp"
-#include "host/commands/sample.hpp"
 #include "host/commands/summary.hpp"
 #include "host/options/config.hpp"
 #include "host/options/target_input.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/evidence_methods.hpp"
 #include "host/paths/parallel_tempering.hpp"
-#include "host/runs/draw_figures.hpp"
 #include "host/runs/draw_plan.hpp"
 #include "host/runs/gates.hpp"
-#include "host/runs/known_modes.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/run_draws.hpp"
 #include "host/runs/starts.hpp"
@@ -28,139 +25,6 @@
 
 namespace lockstep {
 namespace {
-
-PilotOptions pilot_options(const EvidenceConfig& c) {
-  PilotOptions p;
-  p.groups = c.groups;
-  p.particles = c.particles;
-  p.seeds = c.seeds;
-  p.num_leapfrog = c.pilot_leapfrog;
-  p.target_acceptance = c.target_acceptance;
-  p.rate = c.rate;
-  return p;
-}
-
-/// The base with its metric, refitted where that is worth it.
-GaussianBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  Stages& stages = *context.stages;
-  GaussianBase base = stages.once<GaussianBase>("fit", [&] { return fit_base(context, c, run); });
-  // A small pilot first: it says how the scales within a mode differ from those of the base.
-  PilotOptions small = pilot_options(c);
-  small.particles = small.seeds = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
-  const Pilot& first = stages.once<Pilot>(
-      "metric", [&] { return run_pilot(with_own_numbers(context, "metric"), base, small); });
-  base.gradients += first.gradients;
-  base.fit_metric(first.curvature);
-  const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
-  const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
-  for (int round = 0; round < rounds; ++round) {
-    const std::string name = fmt::format("bootstrap {}", round);
-    const Pilot& pilot = stages.once<Pilot>(
-        name, [&] { return run_pilot(with_own_numbers(context, name), base, pilot_options(c)); });
-    base = refit_base(base, pilot, c.base_inflation);
-  }
-  return base;
-}
-
-/// A method on the path, with its last pilot.
-struct PathResult {
-  MethodResult f;
-  Pilot pilot;
-};
-
-/// Sequential Monte Carlo: the pilot is the run itself, and the whole budget its own.
-PathResult run_particles(const RunContext& context, const EvidenceJob& job, const GaussianBase& base) {
-  const EvidenceConfig& c = job.config;
-  PilotOptions p = pilot_options(c);
-  p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
-  const Pilot& trial = context.stages->once<Pilot>("trial", [&] { return run_pilot(context, base, p); });
-  double spent = base.gradients + trial.gradients;
-  const double each = trial.gradients / p.particles;  // trajectories are as long for any number of them
-  p.seeds = c.seeds;
-  double budget = first_round(c.gradients - spent, job.run.se);
-  for (int round = 0;; ++round) {
-    p.particles = c.groups * int(std::clamp(budget / (each * c.groups), 4.0, 1e6));
-    const auto clock = Clock::now();
-    const Pilot& pilot = context.stages->once<Pilot>(fmt::format("pilot {}", round),
-                                                     [&] { return run_pilot(context, base, p); });
-    spent += pilot.gradients;
-    MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);
-    budget = next_round(pilot.gradients, c.gradients - spent, f.log_z, job.run.se);
-    if (budget > 0) continue;
-    f.preparation = spent - pilot.gradients;
-    f.gradients = pilot.gradients;
-    f.iterations = double(pilot.ladder.size());
-    f.seconds = seconds_since(clock);
-    return {std::move(f), pilot};
-  }
-}
-
-PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, const GaussianBase& base) {
-  const EvidenceConfig& c = job.config;
-  const Pilot& pilot =
-      context.stages->once<Pilot>("pilot", [&] { return run_pilot(context, base, pilot_options(c)); });
-  const double spent = base.gradients + pilot.gradients;
-  MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);
-  f.preparation = spent;
-  const LogZ by_pilot = (pilot.log_z_of_groups() + base.taken_out()).value();
-  if (contradicts(f.log_z, by_pilot)) {
-    f.failed.push_back("pilot");
-    f.warnings.push_back(fmt::format(
-        "log Z is {:.3g} by the pilot's particles: run longer, or from another base", by_pilot.estimate));
-  }
-  return {std::move(f), pilot};
-}
-
-/// Base, pilot and method, with all that they spent and what the report says of them.
-MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
-  const EvidenceConfig& c = job.config;
-  const RunOptions& run = job.run;
-  const GaussianBase& base =
-      context.stages->once<GaussianBase>("base", [&] { return path_base(context, c, run); });
-  const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
-  auto [f, pilot] =
-      c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
-  const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.sd());
-  if (!missing.empty()) {
-    const Eigen::VectorXd& x = known[missing[0]].x;
-    f.failed.push_back("starts");
-    f.warnings.push_back(
-        fmt::format("{} of the {} modes that --init leads to hold over 1 % by Laplace's approximation and "
-                    "were not visited; "
-                    "the first at x[0] = {:.4g}",
-                    missing.size(), known.size(), x[0]));
-  }
-  if (!base.warning.empty()) f.warnings.push_back(base.warning);
-  if (base.partial) f.failed.push_back("base");
-  // Chains that come from too narrow a base agree with one another long before they know the target's tails.
-  // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
-  const bool of_draws = c.base == "scout" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
-  std::vector<double> sd = base.sd();
-  for (double& v : sd) v /= c.base_inflation;
-  const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
-  if (widest > kNarrow) {
-    f.failed.push_back("base");
-    f.warnings.push_back(
-        fmt::format("along an axis the target is {:.2g} times as wide as what its base was made of: more {}",
-                    widest, base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients"));
-  }
-  EvidenceDiagnostics& d = f.diagnostics;
-  d.base = base.how;
-  d.base_log_zeta = base.log_zeta;
-  d.base_gradients = base.gradients;
-  if (base.starts > 0) d.base_starts = base.starts;
-  d.base_mean.assign(base.mean.begin(), base.mean.end());
-  if (job.covariance) {
-    const Eigen::MatrixXd m = base.covariance();
-    d.base_covariance.assign(m.data(), m.data() + m.size());
-  }
-  if (std::isnan(d.barrier)) d.barrier = pilot.barrier;  // chains at fixed levels measure it again
-  d.pilot_particles = int(pilot.last_weight.size());
-  const LogZ by_pilot = (pilot.log_z_of_groups() + base.taken_out()).value();
-  d.pilot_log_z = {by_pilot.estimate, by_pilot.se};
-  if (d.schedule.empty()) d.schedule = pilot.ladder;
-  return f;
-}
 
 MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
   const TargetInstance& target = *context.target;
@@ -282,7 +146,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   if (!on_path) run.chains = c.chains;
   read_starts(run.init, target->dim());
   RunContext context = make_context(run, *target, label);
-  context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
+  context.progress = progress_printer(run.quiet, run.target);
   const MemoryPlan memory = memory_of(context, c, run);
   check_memory(memory, true);
   const RunFiles files = open_run(run, *target, c.effective);
@@ -302,16 +166,14 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   const auto write_draws_to = [&](const std::filesystem::path& file) {
     if (f.chain_run) return write_run_draws(file, *f.chain_run, run, *target, c.pseudo_extended);
     write_weighted_draws(file, f.draws, *target, c.groups, context.key,
-                         run.draws == 0 ? kUsualDraws : run.draws, run.weighted_draws,
-                         {{"inference_library_version", LOCKSTEP_VERSION},
-                          {"target", run.target},
-                          {"method", c.method()},
-                          {"seed", std::to_string(run.seed)}});
+                         {run.draws == 0 ? kUsualDraws : run.draws,
+                          run.weighted_draws,
+                          {{"inference_library_version", LOCKSTEP_VERSION},
+                           {"target", run.target},
+                           {"method", c.method()},
+                           {"seed", std::to_string(run.seed)}}});
   };
-  std::vector<RunFiles::Other> others;
-  if (run.draws != 0) others.push_back({"draws.nc", write_draws_to});
-  files.finish(s, others);
-  if (run.draws == 0 && s.lost.empty()) write_picture_draws(run, write_draws_to);
+  files.finish(s, run, write_draws_to);
   return s;
 }
 

@@ -10,7 +10,6 @@
 #include <random>
 
 #include "host/commands/item_report.hpp"
-#include "host/commands/sample.hpp"
 #include "host/commands/summary.hpp"
 #include "host/estimators/annealed_weights.hpp"
 #include "host/paths/base_fit.hpp"
@@ -45,55 +44,120 @@ MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
   return memory;
 }
 
-/// Rounds of items, `per` of them at a time, until all are done or somebody wants to stop. `clock`: since when
-/// time counts.
-struct Rounds {
-  const ItemConfig& config;
-  const ItemPilot& pilot;
-  int per;
-  CheckpointPlan plan;
-  std::function<void(const std::string&, double)> print;
-  Clock::time_point clock;
-
-  int way = 0;        // of the round that is shown
-  double before = 0;  // what of it was done
-
-  /// What is found.
-  ItemRun run(RunContext& context);
-  /// Progress of one round, whose items follow `done` others.
-  void show(RunContext& context, int done, int round_end);
+/// What the runs of a batch of items came to; back: of bdmc.
+struct BatchFound {
+  std::vector<WeightSummary> bound;  // [item]
+  ItemRuns forward = {}, back = {};
 };
 
-void Rounds::show(RunContext& context, int done, int round_end) {
-  // A round goes its way once or, where there is a way back or a guess to begin with, twice.
-  const int ways = config.method == "bdmc" || config.tempers() ? 2 : 1,
-            count = context.target->items()->count;
-  way = 0;
-  before = 0;
-  context.progress = [=, this](const std::string&, double share) {
-    Processes& processes = Processes::all();
-    processes.agree();
-    if (processes.terminated()) throw Interrupted();
-    if (share < before) way = std::min(way + 1, ways - 1);
-    before = share;
-    const double of_round = (way + share) / ways, items_done = done + (round_end - done) * of_round;
-    print(processes.interrupted() ? "the last images (again: stop at once)" : "images", items_done / count);
-  };
+std::vector<WeightSummary> summaries(const ItemRuns& r, int items) {
+  const int runs = int(r.log_weight.size()) / items;
+  std::vector<WeightSummary> all;
+  for (int i = 0; i < items; ++i) all.push_back(summarise_weights(part(r.log_weight, i, runs)));
+  return all;
 }
 
-ItemRun Rounds::run(RunContext& context) {
+/// Item `i` of the batch as the next row.
+void add_item(ItemTable& table, const ItemConfig& c, const BatchFound& found, int i) {
+  const WeightSummary& bound = found.bound[i];
+  const ItemRuns& forward = found.forward;
+  LogZ z = bound.log_mean, lower = z, upper{NAN, NAN};
+  double ess = bound.ess, reverse_ess = NAN;
+  if (c.tempers()) {
+    z = forward.log_z[i];
+    lower = {NAN, NAN};
+    ess = NAN;
+  } else if (c.method != "bound") {
+    const WeightSummary f = summarise_weights(part(forward.log_weight, i, c.runs));
+    z = lower = f.log_mean;
+    ess = f.ess;
+  }
+  if (c.method == "bdmc") {
+    const auto up = part(forward.log_weight, i, c.runs), down = part(found.back.log_weight, i, c.runs);
+    const WeightSummary r = summarise_weights(down);
+    upper = {-r.log_mean.estimate, r.log_mean.se};
+    reverse_ess = r.ess;
+    const LogZ bennett = bennett_acceptance_ratio(up, down);
+    if (std::isfinite(bennett.estimate))
+      z = with_larger_error(bennett, bennett_bootstrap_se(up, down, 50), c.runs);
+  }
+  table.bound.push_back(bound.log_mean.estimate);
+  table.log_z.push_back(z.estimate);
+  table.se.push_back(z.se);
+  table.unscaled_se.push_back(z.unscaled_se);
+  table.df.push_back(z.df);
+  table.lower.push_back(lower.estimate);
+  table.lower_se.push_back(lower.se);
+  table.upper.push_back(upper.estimate);
+  table.upper_se.push_back(upper.se);
+  table.ess.push_back(ess);
+  table.reverse_ess.push_back(reverse_ess);
+  table.round_trips.push_back(c.tempers() ? forward.round_trips[i] : NAN);
+  table.drift.push_back(c.tempers() ? forward.drift[i] : NAN);
+  table.acceptance.push_back(c.method == "bound" ? NAN : forward.acceptance[i]);
+}
+
+/// Adds a batch of items to the table.
+void run_items(const RunContext& outer, const ItemConfig& c, const ItemPilot& pilot,
+               const std::vector<std::uint32_t>& items, ItemTable& table) {
+  RunContext context = outer;  // has behind it what its parts have done
+  const auto counted = [&](ItemRuns r) {
+    table.gradients += r.gradients;
+    table.divergences += r.divergences;
+    context.before.gradients += r.gradients;
+    context.before.divergences += r.divergences;
+    return r;
+  };
+  const int n = int(items.size());
+  ItemBatch batch{items, c.runs, c.base == "prior"};
+  const ItemBatch few{items, 4, batch.prior}, many{items, c.bound_draws, batch.prior};
+  BatchFound found{summaries(counted(importance_bound(with_own_numbers(context, "bound"), many)), n)};
+  ItemSchedule schedule;
+  if (c.method != "bound") schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
+  if (c.tempers()) {
+    // The guess of log Z that makes both ends of the path equally likely: a short annealing.
+    const ItemSchedule quick =
+        pilot.on(pilot.barrier().equal_ladder(std::max(50, c.steps / 20)), c.num_leapfrog);
+    const auto guess =
+        summaries(counted(anneal_items(with_own_numbers(context, "guess"), few, quick, false)), n);
+    for (int i = 0; i < n; ++i)
+      batch.log_zeta.push_back(  // as the engine holds it
+          float(std::max(guess[i].log_mean.estimate, found.bound[i].log_mean.estimate)));
+    const Tempering tempering = c.method == "st"         ? Tempering::levels
+                                : c.method == "ct-gibbs" ? Tempering::gibbs
+                                                         : Tempering::joint;
+    found.forward = counted(temper_items(context, batch, schedule, tempering, c.steps, c.discard));
+  } else if (c.method != "bound") {
+    found.forward = counted(anneal_items(context, batch, schedule, false));
+  }
+  if (c.method == "bdmc")
+    found.back = counted(anneal_items(with_own_numbers(context, "reverse"), batch, schedule, true));
+  for (int i = 0; i < n; ++i) add_item(table, c, found, i);
+}
+
+/// Rounds of items, `per` of them at a time, until all are done or somebody wants to stop: what is found.
+/// `clock`: since when time counts.
+ItemRun run_rounds(RunContext& context, const ItemConfig& c, const ItemPilot& pilot, int per,
+                   CheckpointPlan& plan, Clock::time_point clock) {
   const Processes& processes = Processes::all();
   const int count = context.target->items()->count;
   ItemRun all;
-  if (plan.resume) plan.load([&](Checkpoint& archive) { all.fields(archive); });
-  const Tally tally(context, [&] { return RunHealth::Counts{all.table.gradients, all.table.divergences}; });
+  if (plan.resume) plan.load(all);
   int done = all.table.done();
   while (done < count && !all.interrupted) {
     std::vector<std::uint32_t> which(std::min(per, count - done));
     std::iota(which.begin(), which.end(), std::uint32_t(done));
-    show(context, done, done + int(which.size()));
+    context.before = {all.table.gradients, all.table.divergences};
+    context.progress->begin({.name = "images",
+                             .when_last = "the last images (again: stop at once)",
+                             .begin = double(done) / count,
+                             .end = double(done + int(which.size())) / count,
+                             // There, and back or with a guess to begin with.
+                             .ways = c.method == "bdmc" || c.tempers() ? 2 : 1});
     try {
-      run_items(context, config, pilot, which, all.table);
+      ItemTable table = all.table;
+      run_items(context, c, pilot, which, table);
+      all.table = std::move(table);
     } catch (const Interrupted&) {
       if (done == 0) throw;  // what earlier rounds have found is saved
     }
@@ -101,95 +165,12 @@ ItemRun Rounds::run(RunContext& context) {
     all.seconds += seconds_since(clock);
     clock = Clock::now();
     all.interrupted = done < count && processes.interrupted();
-    if (done < count && plan.due(all.interrupted))
-      plan.save([&](Checkpoint& archive) { all.fields(archive); });
+    if (done < count && plan.due(all.interrupted)) plan.save(all);
   }
   return all;
 }
 
 }  // namespace
-
-void run_items(const RunContext& context, const ItemConfig& c, const ItemPilot& pilot,
-               std::vector<std::uint32_t> items, ItemTable& table) {
-  double gradients = 0, divergences = 0;
-  const auto count = [&](const ItemRuns& r) {
-    gradients += r.gradients;
-    divergences += r.divergences;
-  };
-  const Tally tally(context, [&] { return RunHealth::Counts{gradients, divergences}; });
-  const bool prior = c.base == "prior";
-  const ItemRuns bounds = importance_bound(with_own_numbers(context, "bound"), {items, c.bound_draws, prior});
-  count(bounds);
-  std::vector<WeightSummary> bound;
-  for (int i = 0; i < int(items.size()); ++i)
-    bound.push_back(summarise_weights(part(bounds.log_weight, i, c.bound_draws)));
-  const ItemBatch batch{items, c.runs, prior};
-  ItemRuns forward, back;
-  ItemSchedule schedule;
-  if (c.method != "bound") schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
-  if (c.tempers()) {
-    // The guess of log Z that makes both ends of the path equally likely: a short annealing.
-    const int short_steps = std::max(50, c.steps / 20);
-    const ItemBatch few{items, 4, prior};
-    const ItemRuns guess =
-        anneal_items(with_own_numbers(context, "guess"), few,
-                     pilot.on(pilot.barrier().equal_ladder(short_steps), c.num_leapfrog), false);
-    count(guess);
-    ItemBatch tempered = batch;
-    for (std::size_t i = 0; i < items.size(); ++i)
-      tempered.log_zeta.push_back(  // as the engine holds it
-          float(std::max(summarise_weights(part(guess.log_weight, int(i), 4)).log_mean.estimate,
-                         bound[i].log_mean.estimate)));
-    forward = temper_items(context, tempered, schedule,
-                           c.method == "st"         ? Tempering::levels
-                           : c.method == "ct-gibbs" ? Tempering::gibbs
-                                                    : Tempering::joint,
-                           c.steps, c.discard);
-  } else if (c.method != "bound") {
-    forward = anneal_items(context, batch, schedule, false);
-  }
-  if (c.method == "bdmc") back = anneal_items(with_own_numbers(context, "reverse"), batch, schedule, true);
-  count(forward);
-  count(back);
-  table.gradients += gradients;
-  table.divergences += divergences;
-  for (int i = 0; i < int(items.size()); ++i) {
-    table.bound.push_back(bound[i].log_mean.estimate);
-    LogZ z = bound[i].log_mean, lower = z, upper{NAN, NAN};
-    double ess = bound[i].ess, reverse_ess = NAN;
-    if (c.tempers()) {
-      z = forward.log_z[i];
-      lower = {NAN, NAN};
-      ess = NAN;
-    } else if (c.method != "bound") {
-      const WeightSummary f = summarise_weights(part(forward.log_weight, i, c.runs));
-      z = lower = f.log_mean;
-      ess = f.ess;
-    }
-    if (c.method == "bdmc") {
-      const auto up = part(forward.log_weight, i, c.runs), down = part(back.log_weight, i, c.runs);
-      const WeightSummary r = summarise_weights(down);
-      upper = {-r.log_mean.estimate, r.log_mean.se};
-      reverse_ess = r.ess;
-      const LogZ bennett = bennett_acceptance_ratio(up, down);
-      if (std::isfinite(bennett.estimate))
-        z = with_larger_error(bennett, bennett_bootstrap_se(up, down, 50), c.runs);
-    }
-    table.log_z.push_back(z.estimate);
-    table.se.push_back(z.se);
-    table.unscaled_se.push_back(z.unscaled_se);
-    table.df.push_back(z.df);
-    table.lower.push_back(lower.estimate);
-    table.lower_se.push_back(lower.se);
-    table.upper.push_back(upper.estimate);
-    table.upper_se.push_back(upper.se);
-    table.ess.push_back(ess);
-    table.reverse_ess.push_back(reverse_ess);
-    table.round_trips.push_back(c.tempers() ? forward.round_trips[i] : NAN);
-    table.drift.push_back(c.tempers() ? forward.drift[i] : NAN);
-    table.acceptance.push_back(c.method == "bound" ? NAN : forward.acceptance[i]);
-  }
-}
 
 LogZ mean_over_items(const std::vector<double>& values) {
   const double n = double(values.size()), mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
@@ -219,21 +200,17 @@ ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, co
             per = std::clamp(at_once / c.runs, 1, target.items()->count);
   const MemoryPlan memory = memory_of(context, c, per);
   check_memory(memory, true);
-  const RunFiles files = open_run(run, target, c.effective);
+  RunFiles files = open_run(run, target, c.effective);
   if (files.finished) return from_json<ItemResult>(*files.finished);
   say_device(run, context);
   check_memory(memory, run.quiet);
-  const auto print = progress_printer(run.quiet, run.target, context.health);
+  context.progress = progress_printer(run.quiet, run.target);
   const auto clock = Clock::now();
-  context.progress = [show = interruptible(print)](const std::string&, double share) {
-    show("pilot", share);
-  };
   ItemPilot pilot;
   if (c.method != "bound")
     pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
                            c.target_acceptance, c.step_size);
-  Rounds rounds{c, pilot, per, files.checkpoint, print, clock};
-  const ItemRun found = rounds.run(context);
+  const ItemRun found = run_rounds(context, c, pilot, per, files.checkpoint, clock);
   if (label.empty() && !Processes::all().first()) throw FirstSpeaks();  // in a study all go on
   ItemResult s = result_of_items(run, context, c, pilot, found);
   s.cost.wall = seconds_since(start);

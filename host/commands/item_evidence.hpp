@@ -47,10 +47,6 @@ struct ItemRun {
   }
 };
 
-/// Adds the items of a batch to the table.
-void run_items(const RunContext& context, const ItemConfig& config, const ItemPilot& pilot,
-               std::vector<std::uint32_t> items, ItemTable& table);
-
 /// A mean over items, with the standard error of their scatter (NaN of one).
 LogZ mean_over_items(const std::vector<double>& values);
 /// The 95 % interval of that mean by resampling items (percentiles); the same on every machine.

@@ -143,6 +143,14 @@ void RunFiles::name_files(RunResult& result, const std::vector<Other>& others) c
   for (const Other& file : others) result.files.push_back(file.name);
 }
 
+void RunFiles::write_picture_draws(const RunOptions& run, const Writer& write) {
+  if (run.out.empty() || !run.pictures) return;
+  try {
+    write(run.out / kPictureDraws);
+  } catch (const std::runtime_error&) {
+  }
+}
+
 std::string RunFiles::write(const Json& summary, const std::vector<Other>& others) const {
   std::string lost;
   const auto attempt = [&](const std::function<void()>& write) {

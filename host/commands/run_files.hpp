@@ -50,10 +50,12 @@ std::string summary_checksum(nlohmann::ordered_json summary);
 /// What `sample` and `evidence` keep in --out, from its opening to the last file. Without --out it does
 /// nothing.
 struct RunFiles {
-  /// A file of the run beside its summary: its name in the folder, and what writes it there, atomically.
+  /// Writes a file, atomically.
+  using Writer = std::function<void(const std::filesystem::path&)>;
+  /// A file of the run beside its summary: its name in the folder, and what writes it there.
   struct Other {
     std::string name;
-    std::function<void(const std::filesystem::path&)> write;
+    Writer write;
   };
 
   FolderLock lock;
@@ -72,9 +74,20 @@ struct RunFiles {
     result.lost = write(to_json(result), others);
     if (result.lost.empty() && !result.interrupted) std::filesystem::remove(folder / "checkpoint");
   }
+  /// The same of a run whose draws `write_draws` writes: draws.nc where it is to store them, else kPictureDraws.
+  template <class Result>
+  void finish(Result& result, const RunOptions& run, const Writer& write_draws) const {
+    std::vector<Other> others;
+    if (run.draws != 0) others.push_back({"draws.nc", write_draws});
+    finish(result, others);
+    if (run.draws == 0 && result.lost.empty()) write_picture_draws(run, write_draws);
+  }
 
  private:
   void name_files(RunResult& result, const std::vector<Other>& others) const;
+  /// Where there is a folder and pictures are wanted. A run is whole without it: nothing is said where it
+  /// cannot be written.
+  static void write_picture_draws(const RunOptions& run, const Writer& write);
   std::string write(const nlohmann::ordered_json& summary, const std::vector<Other>& others) const;
 };
 

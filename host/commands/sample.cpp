@@ -16,7 +16,6 @@
 #include "host/runs/starts.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/files.hpp"
-#include "host/util/interrupt.hpp"
 #include "host/util/processes.hpp"
 
 namespace lockstep {
@@ -152,18 +151,6 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
 
 }  // namespace
 
-std::function<void(const std::string&, double)> interruptible(
-    std::function<void(const std::string&, double)> show) {
-  interrupted();  // from here on somebody asks
-  return [show = std::move(show)](const std::string& stage, double share) {
-    Processes& processes = Processes::all();
-    if (stage != "sampling" && processes.interrupted()) throw Interrupted();
-    show(stage, share);
-    // Whoever is to stop is first saved: nothing new is heard between that and this question.
-    processes.agree();
-  };
-}
-
 SampleResult sample(const RunOptions& asked) {
   const auto start = Clock::now();
   RunOptions run = asked;
@@ -179,7 +166,7 @@ SampleResult sample(const RunOptions& asked) {
       read_starts(run.init, target->dim()).size() > 1;  // complains before anything is written or said
   if (run.usual_length && several) run.iterations *= 2;
   RunContext context = make_context(run, *target, "");
-  context.progress = interruptible(progress_printer(run.quiet, run.target, context.health));
+  context.progress = progress_printer(run.quiet, run.target);
   ChainRunOptions options = options_of(run, *target);
   const MemoryPlan memory = memory_of(context, run, config, options);
   check_memory(memory, true);
@@ -197,10 +184,7 @@ SampleResult sample(const RunOptions& asked) {
   const auto write_draws_to = [&](const std::filesystem::path& file) {
     write_run_draws(file, r, run, *target, config);
   };
-  std::vector<RunFiles::Other> others;
-  if (run.draws != 0) others.push_back({"draws.nc", write_draws_to});
-  files.finish(s, others);
-  if (run.draws == 0 && s.lost.empty()) write_picture_draws(run, write_draws_to);
+  files.finish(s, run, write_draws_to);
   return s;
 }
 

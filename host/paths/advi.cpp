@@ -80,15 +80,14 @@ class Ascent {
       : context_(context), options_(options), dim_(context.target->dim()) {
     for (int r = 0; r < options.starts; ++r) {
       Restart one(dim_);
-      draw(r, 0, 0).normals(Purpose::start, dim_,
-                            [&](int i, double z) { one.mean[i] = options.init_scale * z; });
+      const auto z = normals(draw(r, 0, 0), Purpose::start, dim_);
+      for (int i = 0; i < dim_; ++i) one.mean[i] = options.init_scale * z[i];
       one.log_sd.setConstant(std::log(kFirstSd * options.init_scale));
       restarts_.push_back(std::move(one));
     }
   }
 
   void climb() {
-    const Tally tally(context_, [&] { return RunHealth::Counts{gradients_, NAN}; });
     for (int window = 0; window < kMostWindows; ++window) {
       std::vector<std::uint32_t> open;
       for (std::size_t r = 0; r < restarts_.size(); ++r)
@@ -102,7 +101,7 @@ class Ascent {
         const bool long_steps = travel((window + 1) * kWindow) > std::exp(one.log_sd.minCoeff());
         one.end_window(window == 0, long_steps);
       }
-      context_.progress("base", double(window + 1) / kMostWindows);
+      context_.tell("base", double(window + 1) / kMostWindows, {gradients_, NAN});
     }
   }
 
@@ -138,11 +137,13 @@ class Ascent {
     Eigen::MatrixXd z(n, dim_), x(n, dim_);
     for (std::size_t k = 0; k < who.size(); ++k) {
       const int first = int(k) * per;
-      for (int pair = 0; pair < per / 2; ++pair)
-        draw(same_draws ? 0 : who[k], pair, iteration).normals(Purpose::base, dim_, [&](int i, double v) {
-          z(first + pair, i) = v;
-          z(first + per / 2 + pair, i) = -v;
-        });
+      for (int pair = 0; pair < per / 2; ++pair) {
+        const auto v = normals(draw(same_draws ? 0 : who[k], pair, iteration), Purpose::base, dim_);
+        for (int i = 0; i < dim_; ++i) {
+          z(first + pair, i) = v[i];
+          z(first + per / 2 + pair, i) = -v[i];
+        }
+      }
       const Vector mean = mean_of(who[k]), sd = sd_of(who[k]);
       for (int i = 0; i < dim_; ++i)
         x.col(i).segment(first, per) = (mean[i] + sd[i] * z.col(i).segment(first, per).array()).matrix();

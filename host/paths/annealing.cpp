@@ -65,19 +65,19 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
   loop.launch.num_leapfrog = how.num_leapfrog;
   loop.launch.jitter = how.num_leapfrog > 1;
   loop.launch.tempering = Tempering::anneal;
-  loop.run(
-      [&](bool taken_up) {
-        if (taken_up) return;
-        set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
-        set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
-        engine.set_position(start);
-        engine.initialize();
-      },
-      [&](LaunchSpec& launch) {
-        launch.end = std::uint32_t(std::min<std::int64_t>(loop.t + how.chunk, inner));
-        launch.first_level = int(loop.t) + 1;
-      },
-      [&] { return how.pace; });
+  if (!loop.take_up()) {
+    set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
+    set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});
+    engine.set_position(start);
+    engine.initialize();
+  }
+  while (loop.next()) {
+    loop.launch.end = std::uint32_t(std::min<std::int64_t>(loop.t + how.chunk, inner));
+    loop.launch.first_level = int(loop.t) + 1;
+    loop.advance();
+    if (how.saves) loop.save();
+    loop.tell();
+  }
   AnnealedChains out{std::vector<double>(n), engine.take_stats()};
   const auto cache = engine.cache(), beta = engine.beta();
   for (int c = 0; c < n; ++c) {
@@ -93,7 +93,6 @@ AnnealingResult anneal(const RunContext& context, const GaussianBase& base, cons
   const int n = options.runs, inner = int(options.ladder.size()) - 2;
   // Units 0 and 1: forward and reverse runs draw from streams of their own.
   auto engine = base.path_engine(context, {options.reverse ? 1u : 0u}, n);
-  const Tally tally(context, [&] { return counts_of(*engine); });
   AnnealedChains chains =
       anneal_chains(context, *engine,
                     {options.ladder, options.step_size, options.num_leapfrog, options.reverse,

@@ -41,9 +41,9 @@ struct Annealing {
   std::vector<double> ladder, step_size;
   int num_leapfrog = 1;
   bool reverse = false;
-  std::string stage;        // for progress
-  int chunk = 64;           // iterations of a launch
-  Pace pace = Pace::whole;  // inside: whoever asks for them saves and stops
+  std::string stage;  // for progress
+  int chunk = 64;     // iterations of a launch
+  bool saves = true;  // and stops, where the user asks; or whoever asks for them does
 };
 
 /// Takes an engine's chains from `start` at the first level to the last.

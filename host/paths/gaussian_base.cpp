@@ -100,11 +100,12 @@ std::vector<double> GaussianBase::draws(const StreamKey& key, std::uint32_t iter
                                         int chains_per_unit) const {
   const int d = dim();
   std::vector<double> out(std::size_t(d) * chains);
-  Eigen::VectorXd z(d), x(d);
+  Eigen::VectorXd x(d);
   for (int c = 0; c < chains; ++c) {
     const Draw<double> draw{key, iteration, std::uint32_t(c % chains_per_unit),
                             std::uint32_t(c / chains_per_unit)};
-    draw.normals(Purpose::base, d, [&](int i, double v) { z[i] = v; });
+    const auto normal = normals(draw, Purpose::base, d);
+    const Eigen::Map<const Eigen::VectorXd> z(normal.data(), d);
     if (dense)
       x = mean + factor.triangularView<Eigen::Lower>() * z;
     else

@@ -70,10 +70,11 @@ std::vector<double> item_draws(const RunContext& context, const ItemBatch& batch
   for (int c = 0; c < n; ++c) {
     const std::uint32_t item = batch.items[c / batch.runs];
     const Draw<double> draw{context.key, iteration, std::uint32_t(c % batch.runs), item};
-    draw.normals(Purpose::base, d, [&](int i, double v) {
+    const auto z = normals(draw, Purpose::base, d);
+    for (int i = 0; i < d; ++i) {
       const auto [mean, sd] = base_of(items, batch, item, i);
-      x[std::size_t(i) * n + c] = mean + sd * v;
-    });
+      x[std::size_t(i) * n + c] = mean + sd * z[i];
+    }
   }
   return x;
 }
@@ -100,10 +101,9 @@ ItemRuns anneal_items(const RunContext& context, const ItemBatch& batch, const I
     for (int c = 0; c < n; ++c)
       x[std::size_t(i) * n + c] = items.exact[std::size_t(batch.items[c / batch.runs]) * d + i];
   const auto engine = item_engine(context, batch);
-  const Tally tally(context, [&] { return counts_of(*engine); });
-  AnnealedChains chains = anneal_chains(
-      context, *engine,
-      {schedule.ladder, schedule.step_size, schedule.num_leapfrog, reverse, "", 16, Pace::inside}, x);
+  AnnealedChains chains =
+      anneal_chains(context, *engine,
+                    {schedule.ladder, schedule.step_size, schedule.num_leapfrog, reverse, "", 16, false}, x);
   ItemRuns out;
   out.gradients = n;
   out.log_weight = std::move(chains.log_weight);
@@ -145,7 +145,7 @@ class ItemRecorder {
     half_top_ = top_;
     half_bottom_ = bottom_;
   }
-  RunHealth::Counts counts() const { return {gradients_, divergences_}; }
+  RunHealth health() const { return {gradients_, divergences_}; }
 
   /// `log_zeta` of each item, or none; `log_prior`: of EndpointEvidence::value.
   ItemRuns value(const std::vector<double>& log_zeta, double log_prior) const {
@@ -200,116 +200,30 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   const int discarded = int(discard * iterations);
   const int middle = discarded + (iterations - discarded) / 2;
   ItemRecorder recorder(batch, engine->chains(), iterations, middle);
-  const Tally tally(context, [&] { return recorder.counts(); });
   RunLoop loop{.context = context, .engine = *engine, .name = "sampling", .end = iterations};
   loop.stage = "";
   loop.launch.key = context.key;
   loop.launch.num_leapfrog = schedule.num_leapfrog;
   loop.launch.jitter = schedule.num_leapfrog > 1;
   loop.launch.tempering = tempering;
-  loop.run(
-      [&](bool taken_up) {
-        if (taken_up) return;
-        set_per_unit(*engine, ParameterLayout::beta, {0});
-        set_per_unit(*engine, ParameterLayout::step_size,
-                     {by_levels ? schedule.step_size.front() : shortest});
-        auto x = item_draws(context, batch, 0);
-        // Beginning where beta = 0.05: at the base the control would take long to leave.
-        if (joint) x.insert(x.end(), engine->chains(), -3.0);
-        engine->set_position(x);
-        engine->initialize();
-      },
-      [&](LaunchSpec& launch) {
-        const std::int64_t t = loop.t, boundary = t < discarded ? discarded
-                                                  : t < middle  ? middle
-                                                                : iterations;
-        launch.end = std::uint32_t(std::min(t + 16, boundary));
-        launch.record = t >= discarded;
-      },
-      [] { return Pace::inside; }, recorder);  // a round of items is done or not
+  if (!loop.take_up(recorder)) {
+    set_per_unit(*engine, ParameterLayout::beta, {0});
+    set_per_unit(*engine, ParameterLayout::step_size, {by_levels ? schedule.step_size.front() : shortest});
+    auto x = item_draws(context, batch, 0);
+    // Beginning where beta = 0.05: at the base the control would take long to leave.
+    if (joint) x.insert(x.end(), engine->chains(), -3.0);
+    engine->set_position(x);
+    engine->initialize();
+  }
+  while (loop.next()) {  // never saved: a round of items is done or not
+    const std::int64_t t = loop.t, boundary = t < discarded ? discarded : t < middle ? middle : iterations;
+    loop.launch.end = std::uint32_t(std::min(t + 16, boundary));
+    loop.launch.record = t >= discarded;
+    Launched launched = loop.advance();
+    recorder.record(launched);
+    loop.tell(recorder.health());
+  }
   return recorder.value(batch.log_zeta, by_levels ? weight.front() - weight.back() : 0);
-}
-
-ItemPilotRun::ItemPilotRun(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
-                           double step_size)
-    : context_(context) {
-  constexpr int kMostItems = 24;
-  ItemBatch batch;
-  batch.runs = 8;
-  batch.prior = prior;
-  const int count = context.target->items()->count, chosen = std::min(count, kMostItems);
-  for (int i = 0; i < chosen; ++i)
-    batch.items.push_back(std::uint32_t((2 * std::int64_t(i) + 1) * count / (2 * chosen)));
-  auto engine = item_engine(context, batch);
-  SmcOptions options;
-  options.levels = SmcOptions::Levels::given;
-  const std::vector<double> none(kSteps + 1, 0.0);
-  options.ladder = ladder_ = engine->set_ladder(sigmoid_ladder(kSteps), none, none);
-  options.most_levels = kSteps + 1;
-  options.first_moves = 10;  // the step size settles
-  options.launch.num_leapfrog = num_leapfrog;
-  options.launch.jitter = num_leapfrog > 1;
-  if (step_size > 0) options.step_size = step_size;
-  options.controller = {step_size > 0 ? 0 : 0.7, target_acceptance};
-  runs_ = std::make_unique<SmcSampler>(context, std::move(engine), batch.items, item_draws(context, batch, 0),
-                                       options);
-}
-
-void ItemPilotRun::record() {
-  const SmcState& now = runs_->state();
-  const int k = now.levels - 1, per = runs_->particles(), items = int(now.log_z.size());
-  found_.step_size.push_back(now.step_size[0]);
-  log_z_.push_back(now.log_z);
-  if (k == kSteps) return;
-  const auto delta = runs_->deltas();
-  double variance = 0;
-  for (int i = 0; i < items; ++i) {
-    double mean = 0, square = 0;
-    for (int c = i * per; c < (i + 1) * per; ++c) {
-      mean += delta[c] / per;
-      square += delta[c] * delta[c] / per;
-    }
-    variance += std::max(0.0, square - mean * mean) / items;
-  }
-  found_.rates.push_back((ladder_[k + 1] - ladder_[k]) *
-                         std::sqrt((std::isfinite(variance) ? variance : 0) / kPi));
-}
-
-ItemPilot ItemPilotRun::run(const std::function<void()>& between) {
-  const SmcState& now = runs_->state();
-  const Tally tally(context_, [&] { return RunHealth::Counts{runs_->total_gradients(), NAN}; });
-  runs_->run([&] {
-    record();
-    between();
-    context_.progress("pilot", double(now.levels - 1) / kSteps);
-  });
-  ItemPilot out = std::move(found_);
-  out.ladder = ladder_;
-  out.acceptance = now.acceptance[0];
-  out.gradients = runs_->total_gradients();
-  out.step_size = smoothed_steps(out.step_size, 3);
-  const std::size_t items = now.log_z.size();
-  for (int k = 0; k <= kSteps; ++k) {
-    double z = 0;
-    for (std::size_t i = 0; i < items; ++i)
-      z += (log_z_[k][i] - ladder_[k] * log_z_[kSteps][i]) / double(items);
-    out.log_z.push_back(z);
-  }
-  return out;
-}
-
-ItemSchedule ItemPilot::on(std::vector<double> other, int num_leapfrog) const {
-  ItemSchedule s;
-  s.num_leapfrog = num_leapfrog;
-  for (double beta : other) {
-    const auto above = std::upper_bound(ladder.begin(), ladder.end(), beta) - ladder.begin();
-    const std::size_t low = std::clamp<std::ptrdiff_t>(above - 1, 0, std::ptrdiff_t(ladder.size()) - 2);
-    const double part = (beta - ladder[low]) / (ladder[low + 1] - ladder[low]);
-    s.step_size.push_back(step_size[low] * std::pow(step_size[low + 1] / step_size[low], part));
-    s.log_z.push_back((1 - part) * log_z[low] + part * log_z[low + 1]);
-  }
-  s.ladder = std::move(other);
-  return s;
 }
 
 }  // namespace lockstep

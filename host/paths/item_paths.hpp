@@ -86,8 +86,12 @@ class ItemPilotRun {
  public:
   ItemPilotRun(const RunContext& context, bool prior, int num_leapfrog, double target_acceptance,
                double step_size);
-  /// To the end, once; `between` after every level.
-  ItemPilot run(const std::function<void()>& between = [] {});
+  /// One level further; false at the end.
+  bool step();
+  /// Between two levels.
+  void tell() const;
+  /// What was found, once, at the end.
+  ItemPilot finish();
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -98,7 +102,6 @@ class ItemPilotRun {
 
  private:
   static constexpr int kSteps = 100;
-  void record();
 
   const RunContext& context_;
   std::vector<double> ladder_;
@@ -109,7 +112,9 @@ class ItemPilotRun {
 
 inline ItemPilot run_item_pilot(const RunContext& context, bool prior, int num_leapfrog,
                                 double target_acceptance, double step_size) {
-  return ItemPilotRun(context, prior, num_leapfrog, target_acceptance, step_size).run();
+  ItemPilotRun run(context, prior, num_leapfrog, target_acceptance, step_size);
+  while (run.step()) run.tell();
+  return run.finish();
 }
 
 }  // namespace lockstep

@@ -181,28 +181,29 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   StatSums stats;
   StateRecorder states{out.draws, Control::none, o.draws};
   GroupMoments moments(o.groups, copies.engine().moment_layout());
-  const Tally tally(context, [&] {
-    return RunHealth::Counts{stats[stat_gradients], stats[stat_divergences]};
-  });
   RunLoop loop{.context = context, .engine = copies.engine(), .name = "sampling", .end = length.total};
   loop.launch.key = context.key;
   loop.launch.num_leapfrog = o.num_leapfrog;
   loop.launch.tempering = Tempering::swap;
-  loop.run([&](bool taken_up) { copies.begin(taken_up); },
-           [&](LaunchSpec& launch) {
-             launch.end = std::uint32_t(copies.boundary(loop.t));
-             launch.record = loop.t >= length.discarded;
-             loop.stage = launch.record ? "sampling" : "adapting the ladder";
-           },
-           [&] {
-             if (copies.respace(loop.t))
-               loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
-             return copies.enough(loop.t) ? Pace::enough : Pace::whole;
-           },
-           stats, copies, states, moments);
+  copies.begin(loop.take_up(stats, copies, states, moments));
+  while (loop.next()) {
+    loop.launch.end = std::uint32_t(copies.boundary(loop.t));
+    loop.launch.record = loop.t >= length.discarded;
+    loop.stage = loop.launch.record ? "sampling" : "adapting the ladder";
+    Launched launched = loop.advance();
+    stats.record(launched);
+    copies.record(launched);
+    states.record(launched);
+    moments.record(launched);
+    if (copies.respace(loop.t))
+      loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
+    if (copies.enough(loop.t)) break;
+    loop.save(stats, copies, states, moments);
+    loop.tell({stats[stat_gradients], stats[stat_divergences]});
+  }
   out.iterations = loop.t;
   out.interrupted = loop.interrupted;
-  out.seconds = loop.seconds;
+  out.seconds = loop.seconds();
   out.samples = copies.samples();
   out.rejection = copies.take_rejection();
   out.barrier = std::accumulate(out.rejection.begin(), out.rejection.end(), 0.0);

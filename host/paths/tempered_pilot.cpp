@@ -105,7 +105,8 @@ PilotRun::PilotRun(const RunContext& context, const GaussianBase& base, const Pi
                      options.particles / options.groups),
           population(options)) {}
 
-void PilotRun::record() {
+bool PilotRun::step() {
+  if (!particles_.step()) return false;
   const SmcState& now = particles_.state();
   found_.ladder.push_back(now.beta[0]);
   found_.step_size.push_back(now.step_size[0]);
@@ -122,18 +123,16 @@ void PilotRun::record() {
       for (std::size_t i = 0; i < d; ++i) s[i * seeds + g * per + p] = float(x[i * n + kept[p]]);
   }
   found_.states.push_back(std::move(s));
+  return true;
 }
 
-Pilot PilotRun::run(const std::function<void()>& between) {
+void PilotRun::tell() const {
   const SmcState& now = particles_.state();
-  const Tally tally(context_, [&] {
-    return RunHealth::Counts{particles_.total_gradients(), now.divergences};
-  });
-  particles_.run([&] {
-    record();
-    between();
-    context_.progress("pilot", now.beta[0]);
-  });
+  context_.tell("pilot", now.beta[0], {particles_.total_gradients(), now.divergences});
+}
+
+Pilot PilotRun::finish() {
+  const SmcState& now = particles_.state();
   Pilot out = std::move(found_);
   out.barrier = double(out.ladder.size() - 1) * options_.rate / std::sqrt(kPi);
   out.group_log_z = now.log_z;
@@ -165,6 +164,22 @@ Pilot PilotRun::run(const std::function<void()>& between) {
   out.divergences = now.divergences;
   out.step_size = smoothed_steps(out.step_size, 2);
   return out;
+}
+
+Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
+  PilotRun run(context, base, options);
+  context.stages->take_up("levels", run);
+  while (run.step()) {
+    context.stages->save("levels", run);
+    run.tell();
+  }
+  return run.finish();
+}
+
+const Pilot& pilot_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+                         const PilotOptions& options) {
+  Stage<Pilot> stage(*context.stages, name);
+  return stage.done() ? stage.result() : stage.keep(run_pilot(context, base, options));
 }
 
 }  // namespace lockstep

@@ -77,8 +77,12 @@ struct Pilot {
 class PilotRun {
  public:
   PilotRun(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
-  /// To the end, once; `between` after every level.
-  Pilot run(const std::function<void()>& between = [] {});
+  /// One level further; false at the end.
+  bool step();
+  /// Between two levels.
+  void tell() const;
+  /// What was found, once, at the end.
+  Pilot finish();
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -87,17 +91,16 @@ class PilotRun {
   }
 
  private:
-  void record();
-
   const RunContext& context_;
   PilotOptions options_;
   SmcSampler particles_;
   Pilot found_;  // so far; step sizes as they came
 };
 
-inline Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
-  PilotRun run(context, base, options);
-  return context.stages->run("levels", run);
-}
+/// Made, run and saved.
+Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+/// The same as a stage of that name.
+const Pilot& pilot_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+                         const PilotOptions& options);
 
 }  // namespace lockstep

@@ -246,9 +246,6 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);
   const double initial = chains.initial_gradients();
-  const Tally tally(context, [&] {
-    return RunHealth::Counts{initial + stats[stat_gradients], stats[stat_divergences]};
-  });
   RunLoop loop{.context = context, .engine = chains.engine(), .name = "sampling", .end = length.total};
   loop.launch.key = context.key;
   loop.launch.num_leapfrog = options.num_leapfrog;
@@ -259,24 +256,26 @@ TemperedResult run_tempered(const RunContext& context, const GaussianBase& base,
            double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
            ends.value().value().se < 0.9 * options.se;
   };
-  loop.run(
-      [&](bool taken_up) {
-        if (!taken_up) chains.begin();
-      },
-      [&](LaunchSpec& launch) {
-        launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
-        launch.record = loop.t >= length.discarded;
-        loop.stage = launch.record ? "sampling" : "settling";
-      },
-      [&] {
-        if (loop.t == length.discarded)
-          loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
-        return options.se > 0 && enough(loop.t) ? Pace::enough : Pace::whole;
-      },
-      stats, stones, states, moments, ends);
+  if (!loop.take_up(stats, stones, states, moments, ends)) chains.begin();
+  while (loop.next()) {
+    loop.launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
+    loop.launch.record = loop.t >= length.discarded;
+    loop.stage = loop.launch.record ? "sampling" : "settling";
+    Launched launched = loop.advance();
+    stats.record(launched);
+    stones.record(launched);
+    states.record(launched);
+    moments.record(launched);
+    ends.record(launched);
+    if (loop.t == length.discarded)
+      loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
+    if (options.se > 0 && enough(loop.t)) break;
+    loop.save(stats, stones, states, moments, ends);
+    loop.tell({initial + stats[stat_gradients], stats[stat_divergences]});
+  }
   out.iterations = loop.t;
   out.interrupted = loop.interrupted;
-  out.seconds = loop.seconds;
+  out.seconds = loop.seconds();
   out.drift = ends.drift(loop.t);
   out.ends = ends.value().value();
   out.stepping = stones.stones().value(chains.log_zeta()).value();

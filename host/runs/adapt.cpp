@@ -4,119 +4,14 @@
 #include <numeric>
 #include <optional>
 
-#include "host/runs/adaptation.hpp"
-#include "host/runs/base_rows.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
+#include "host/runs/tuner.hpp"
 #include "host/runs/window.hpp"
 
 namespace lockstep {
-namespace {
-
-/// Adapts step size and trajectory time of every unit while an engine runs.
-class Tuner {
- public:
-  Tuner(const SamplerConfig& config, Frozen& frozen) : config_(config), frozen_(frozen) {
-    for (std::size_t u = 0; u < frozen.step_size.size(); ++u) {
-      averaging_.emplace_back(frozen.step_size[u], config.target_acceptance);
-      chees_.emplace_back(frozen.trajectory_time[u]);
-    }
-  }
-  void update(const std::vector<double>& acceptance, const std::vector<double>& chees, bool learn_time) {
-    for (std::size_t u = 0; u < averaging_.size(); ++u) {
-      if (config_.step_size == 0) {
-        averaging_[u].update(acceptance[u]);
-        frozen_.step_size[u] = averaging_[u].step_size();
-      }
-      if (learn_time) chees_[u].update(chees[u]);
-      if (config_.trajectory_time == 0)
-        frozen_.trajectory_time[u] = chees_[u].trajectory_time(frozen_.step_size[u]);
-    }
-  }
-  void restart() {
-    for (std::size_t u = 0; u < averaging_.size(); ++u)
-      averaging_[u].restart(averaging_[u].average(), config_.target_acceptance);
-  }
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("averaging", averaging_);
-    archive("chees", chees_);
-  }
-  void freeze() {
-    for (std::size_t u = 0; u < averaging_.size(); ++u) {
-      if (config_.step_size == 0) frozen_.step_size[u] = averaging_[u].average();
-      if (config_.trajectory_time == 0) frozen_.trajectory_time[u] = chees_[u].average(frozen_.step_size[u]);
-    }
-  }
-
- private:
-  const SamplerConfig& config_;
-  Frozen& frozen_;
-  std::vector<DualAveraging> averaging_;
-  std::vector<Chees> chees_;
-};
-
-/// The doubling rule at acceptance 1/2 (Hoffman & Gelman 2014, algorithm 4), all units at once, one step
-/// each.
-void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
-                      const std::vector<double>& x) {
-  const int units = int(frozen.step_size.size());
-  std::vector<int> direction(units, 0);
-  std::vector<bool> settled(units, false);
-  for (int trial = 0; trial < 40; ++trial) {
-    set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
-    engine.set_position(x);
-    engine.initialize();
-    LaunchSpec spec;
-    spec.key = context.key;
-    spec.begin = kWarmupIterations - 64 + trial;
-    spec.end = spec.begin + 1;
-    spec.num_leapfrog = 1;
-    spec.jitter = false;
-    engine.advance(spec);
-    const auto stats = engine.take_stats();
-    const auto acceptance = unit_means(stats, stat_acceptance, engine.chains(), units);
-    const auto gradients = unit_means(stats, stat_gradients, engine.chains(), units);
-    bool changed = false;
-    for (int u = 0; u < units; ++u) {
-      if (!settled[u])
-        frozen.warmup_gradients[u] += (gradients[u] + engine.samples()) * (engine.chains() / units);
-      const int way = acceptance[u] > 0.5 ? 1 : -1;
-      if (direction[u] == 0) direction[u] = way;
-      if (direction[u] != way) settled[u] = true;  // for good: further trials are for others
-      if (settled[u]) continue;
-      frozen.step_size[u] *= way > 0 ? 2 : 0.5;
-      changed = true;
-    }
-    if (!changed) break;
-  }
-  engine.set_position(x);
-}
-
-}  // namespace
-
-void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {
-  const ParameterLayout layout = engine.layout();
-  const int d = engine.dim(), units = int(frozen.step_size.size());
-  set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
-  set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
-  set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
-  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
-  set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
-  set_axis(engine, layout.scale(), frozen.scale, d);
-  BaseRows base{frozen.base_mean, frozen.base_sd, frozen.base_precision, std::vector<double>(units, 0.0)};
-  for (int u = 0; u < units; ++u)
-    if (layout.dense_base)
-      base.log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
-    else
-      for (int i = 0; i < d && !base.sd.empty(); ++i)
-        base.log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(base.sd[u * d + i]);
-  write_base(engine, base);
-  if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
-}
-
 namespace {
 
 /// Warm-up of all units at once: a recorder that adapts.
@@ -159,10 +54,6 @@ class WarmUp {
     }
     const auto engine = make_engine(context_, spec);
     set_superchains();
-    const Tally tally(context_, [&] {
-      const auto& g = frozen().warmup_gradients;
-      return RunHealth::Counts{std::accumulate(g.begin(), g.end(), 0.0), NAN};
-    });
     RunLoop loop{.context = context_, .engine = *engine, .name = "adapting", .end = iterations_};
     loop.first = kWarmupIterations;
     loop.stage = "warm-up";
@@ -170,18 +61,19 @@ class WarmUp {
     loop.launch.num_leapfrog = config_.num_leapfrog;
     loop.launch.jitter = config_.jitter;
     loop.launch.chees = learn_time_;
-    loop.run(
-        [&](bool taken_up) {
-          if (!taken_up) begin(*engine);
-          set_frozen(*engine, config_, frozen());
-          if (learn_time_) set_axis(*engine, engine->layout().centre(), centre_, dim_);
-        },
-        [&](LaunchSpec& launch) {
-          set_per_unit(*engine, ParameterLayout::step_size, frozen().step_size);
-          set_per_unit(*engine, ParameterLayout::trajectory_time, frozen().trajectory_time);
-          launch.end = launch.begin + 1;
-        },
-        [] { return Pace::whole; }, *this);
+    if (!loop.take_up(*this)) begin(*engine);
+    set_frozen(*engine, config_, frozen());
+    if (learn_time_) set_axis(*engine, engine->layout().centre(), centre_, dim_);
+    const auto& gradients = frozen().warmup_gradients;
+    while (loop.next()) {
+      set_per_unit(*engine, ParameterLayout::step_size, frozen().step_size);
+      set_per_unit(*engine, ParameterLayout::trajectory_time, frozen().trajectory_time);
+      loop.launch.end = loop.launch.begin + 1;
+      Launched launched = loop.advance();
+      record(launched);
+      loop.save(*this);
+      loop.tell({std::accumulate(gradients.begin(), gradients.end(), 0.0), NAN});
+    }
     if (config_.adapt) tuner_->freeze();
     hand_on(*engine);
     return std::move(out_);
@@ -350,28 +242,17 @@ class WarmUp {
 
 }  // namespace
 
-void Frozen::spread(int units) {
-  const auto each = [&](std::vector<double>& one) {
-    const std::vector<double> first = std::move(one);
-    one.clear();
-    for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
-  };
-  for (auto* v :
-       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &base_precision, &base_log_det,
-        &log_zeta, &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
-    each(*v);
-}
-
 Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options) {
   const auto clock = Clock::now();
   const bool scouts = config.instrument == SamplerConfig::Instrument::bridge || options.init == "scout";
-  const ScoutResult& found = context.stages->once<ScoutResult>("scout", [&] {
-    if (!scouts) return ScoutResult();
-    const std::vector<std::uint32_t> units =
-        options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
-    return scout(context, units, config.scout_particles, options.init_scale,
-                 read_starts(options.init, context.target->dim()));
-  });
+  const std::vector<std::uint32_t> units =
+      options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
+  Stage<ScoutResult> stage(*context.stages, "scout");
+  if (!stage.done())
+    stage.keep(!scouts ? ScoutResult()
+                       : scout(context, units, config.scout_particles, options.init_scale,
+                               read_starts(options.init, context.target->dim())));
+  const ScoutResult& found = stage.result();
   Adapted out = WarmUp(context, config, options, found).run();
   out.warmup_seconds = seconds_since(clock);
   return out;

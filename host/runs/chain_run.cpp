@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
+#include "host/runs/base_rows.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
@@ -21,6 +22,7 @@ double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, doub
   return double(num_steps<R>(spec, iteration, Rows<R>{par, 1}, jitter));
 }
 
+constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
 constexpr std::int64_t kMostIterations = std::int64_t(1)
                                          << 30;  // of which each has random numbers of its own
 [[noreturn]] void refuse_length() {
@@ -36,7 +38,7 @@ std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, c
   std::int64_t t = 0;
   while (spent < budget || t == 0) {
     if (t >= kMostIterations) refuse_length();
-    if (t % 65536 == 0) context.progress("warm-up", 1);  // answers Ctrl-C
+    if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
     spent += context.precision == Precision::full
                  ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit])
                  : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit]);
@@ -76,10 +78,42 @@ std::vector<std::int64_t> ends(const RunContext& context, const SamplerConfig& c
 
 }  // namespace
 
+void Frozen::spread(int units) {
+  const auto each = [&](std::vector<double>& one) {
+    const std::vector<double> first = std::move(one);
+    one.clear();
+    for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
+  };
+  for (auto* v :
+       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &base_precision, &base_log_det,
+        &log_zeta, &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
+    each(*v);
+}
+
+void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {
+  const ParameterLayout layout = engine.layout();
+  const int d = engine.dim(), units = int(frozen.step_size.size());
+  set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
+  set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
+  set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
+  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
+  set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
+  set_axis(engine, layout.scale(), frozen.scale, d);
+  BaseRows base{frozen.base_mean, frozen.base_sd, frozen.base_precision, std::vector<double>(units, 0.0)};
+  for (int u = 0; u < units; ++u)
+    if (layout.dense_base)
+      base.log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
+    else
+      for (int i = 0; i < d && !base.sd.empty(); ++i)
+        base.log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(base.sd[u * d + i]);
+  write_base(engine, base);
+  if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
+}
+
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
-  Adapted& adapted =
-      context.stages->once<Adapted>("warm-up", [&] { return adapt(context, config, options); });
+  Stage<Adapted> warm_up(*context.stages, "warm-up");
+  Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(context, config, options));
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
   const bool dense_metric = model.dense_metric, dense_base = model.dense_base;
@@ -102,38 +136,38 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
                       int(read_starts(options.init, dim).size()), context.threads);
   recording.prepare(spec);
   const auto engine = make_engine(context, spec);
-  const Tally tally(
-      context,
-      [&] {
-        return RunHealth::Counts{recording.stat(stat_gradients), recording.stat(stat_divergences)};
-      },
-      [&] { return worst_rhat(recording.marginal_so_far()); });
   RunLoop loop{.context = context,
                .engine = *engine,
                .name = "sampling",
                .end = *std::max_element(last.begin(), last.end()),
                .launch = launch};
-  loop.run(
-      [&](bool taken_up) {
-        set_frozen(*engine, config, frozen);
-        if (taken_up) return;
-        engine->set_position(adapted.positions);
-        engine->initialize();
-        adapted.positions = {};
-      },
-      [&](LaunchSpec& next) { recording.place(next); },
-      [&] {
-        if (!recording.at_boundary()) return Pace::inside;
-        const bool looks = loop.t % (4 * kChunk) == 0;
-        if (looks && options.se > 0 && reached(recording.so_far(), options.se)) return Pace::enough;
-        if (looks && options.log_z_se > 0 && recording.log_z(0, frozen).se < 0.9 * options.log_z_se)
-          return Pace::enough;
-        return Pace::whole;
-      },
-      recording);
+  const bool taken_up = loop.take_up(recording);
+  set_frozen(*engine, config, frozen);
+  if (!taken_up) {
+    engine->set_position(adapted.positions);
+    engine->initialize();
+    adapted.positions = {};
+  }
+  Clock::time_point looked = loop.clock;
+  while (loop.next()) {
+    recording.place(loop.launch);
+    Launched launched = loop.advance();
+    recording.record(launched);
+    if (recording.at_boundary()) {
+      const bool looks = loop.t % (4 * kChunk) == 0;
+      if (looks && options.se > 0 && reached(recording.so_far(), options.se)) break;
+      if (looks && options.log_z_se > 0 && recording.log_z(0, frozen).se < 0.9 * options.log_z_se) break;
+      loop.save(recording);
+    }
+    if (!context.progress->tell(loop.stage, loop.share())) continue;
+    const bool again = seconds_since(looked) > kBetweenRhats;
+    if (again) looked = Clock::now();
+    context.show({recording.stat(stat_gradients), recording.stat(stat_divergences),
+                  again ? worst_rhat(recording.marginal_so_far()) : NAN});
+  }
   ChainRunResult result;
   static_cast<Adapted&>(result) = std::move(adapted);
-  result.sampling_seconds = loop.seconds;
+  result.sampling_seconds = loop.seconds();
   result.interrupted = loop.interrupted;
   recording.finish(result);
   return result;

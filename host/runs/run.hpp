@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/runs/stages.hpp"
@@ -12,8 +13,8 @@
 
 namespace lockstep {
 
-/// A launch that is over, for those who record it. What the engine has summed since it was taken last is taken
-/// once, by whoever asks first.
+/// A launch that is over, for its recorders: they have record(launched), and fields(archive) for checkpoints.
+/// What the engine has summed since it was taken last is taken once, by whoever asks first.
 class Launched {
  public:
   Launched(Engine& of, const LaunchSpec& what) : engine(of), spec(what) {}
@@ -40,78 +41,81 @@ class Launched {
   std::vector<double> stats_, moments_, trace_;
 };
 
-/// A recorder takes from every launch what it is there for, and lists its state for checkpoints.
-template <class T>
-concept Recorder = requires(T recorder, Launched& launched, Checkpoint& archive) {
-  recorder.record(launched);
-  recorder.fields(archive);
-};
-
-/// What a run may do where a launch has ended.
-enum class Pace {
-  inside,  // nothing: a launch that was cut short for somebody's sake, or a run that others save and stop
-  whole,   // be saved, or stop where the user asks
-  enough   // end
-};
-
-/// The loop of every run: launches of an engine, recorded one by one, and between them what the host has to
-/// do; saved, interrupted and gone on with between launches without a bit's difference.
+/// The loop of every run: launches of an engine, and between them what the host has to do; saved, interrupted
+/// and gone on with between launches without a bit's difference. Whoever runs it holds the reins:
+///
+///     if (!loop.take_up(recorder)) engine.set_position(..), engine.initialize();
+///     while (loop.next()) {
+///       loop.launch.end = ..;  // and what this launch keeps
+///       Launched launched = loop.advance();
+///       recorder.record(launched);
+///       loop.save(recorder);
+///       loop.tell();
+///     }
 struct RunLoop {
   const RunContext& context;
   Engine& engine;
   std::string name;         // of its state in a checkpoint
   std::int64_t end;         // iterations
-  LaunchSpec launch = {};   // what launches have in common; place and between may change it
+  LaunchSpec launch = {};   // of the next launch; next() sets its begin, and its end to that of the run
   std::uint32_t first = 0;  // the number of iteration 0, by which its draws are made
   /// As progress has it. What is interrupted while "sampling" keeps what it has; any other stage is of use
   /// whole alone, and throws Interrupted.
   std::string stage = "sampling";
   std::int64_t t = 0;        // iterations done
   bool interrupted = false;  // at t < end
-  double seconds = 0;        // before an interruption, too
+  // Its own:
+  double before = 0;  // seconds, up to the time of the clock
+  Clock::time_point clock = Clock::now();
+  std::vector<double> state = {};  // of the chains, on its way to a checkpoint or back
 
-  /// begin(taken_up): sets the engine up, and where nothing was taken up its chains. place(launch): where the
-  /// launch that begins at t ends, before `end`, and what it keeps. between(): a Pace, when the launch is
-  /// recorded. Order of calls: place, record of each, between.
-  template <class Begin, class Place, class Between, Recorder... Recorders>
-  void run(Begin&& begin, Place&& place, Between&& between, Recorders&... recorders) {
-    std::vector<double> state;
-    const auto fields = [&](Checkpoint& c) {
-      c("iteration", t);
-      c("seconds", seconds);
-      c("short_steps", launch.short_steps);
-      c("state", state);
-      int k = 0;
-      (c("recorder " + std::to_string(k++), recorders), ...);
-    };
-    const bool taken_up = context.stages->take_up(name, fields);
-    begin(taken_up);
-    if (taken_up) engine.set_state(state);
-    const auto clock = Clock::now();
-    const double before = seconds;
-    while (t < end) {
-      launch.begin = first + std::uint32_t(t);
-      launch.end = first + std::uint32_t(end);
-      place(launch);
-      engine.advance(launch);
-      Launched launched(engine, launch);
-      (recorders.record(launched), ...);
-      t = launch.end - first;
-      const Pace pace = between();
-      if (pace == Pace::enough) break;
-      if (pace == Pace::whole) {
-        interrupted = t < end && Processes::all().interrupted();
-        if (t < end)
-          context.stages->save(name, interrupted, fields, [&] {
-            state = engine.state();
-            seconds = before + seconds_since(clock);
-          });
-      }
-      context.progress(stage, double(t) / double(end));
-      if (interrupted && stage != "sampling") throw Interrupted();
-      if (interrupted) break;
-    }
-    seconds = before + seconds_since(clock);
+  /// Whether the checkpoint was made in the midst of this loop. Then the recorders are as they were, and so
+  /// are the chains from the first next() on, by when the engine's parameters must be set.
+  template <class... Recorders>
+  bool take_up(Recorders&... recorders) {
+    return context.stages->take_up(name, [&](Checkpoint& c) { fields(c, recorders...); });
+  }
+  /// Whether there is another launch.
+  bool next() {
+    if (!state.empty()) engine.set_state(std::exchange(state, {}));
+    if (interrupted && stage != "sampling") throw Interrupted();
+    launch.begin = first + std::uint32_t(t);
+    launch.end = first + std::uint32_t(end);
+    return t < end && !interrupted;
+  }
+  Launched advance() {
+    engine.advance(launch);
+    t = launch.end - first;
+    return {engine, launch};
+  }
+  /// Where the run may rest: saves it where it is time to, and ends it where the user wants to stop.
+  template <class... Recorders>
+  void save(Recorders&... recorders) {
+    if (t >= end) return;
+    interrupted = Processes::all().interrupted();
+    context.stages->save(
+        name, interrupted, [&](Checkpoint& c) { fields(c, recorders...); }, [&] { state = engine.state(); });
+    state.clear();
+  }
+  double share() const { return double(t) / double(end); }
+  void tell(const RunHealth& health) const { context.tell(stage, share(), health); }
+  /// The same, of what the engine itself has counted.
+  void tell() const {
+    if (context.progress->tell(stage, share())) context.show(counts_of(engine));
+  }
+  /// So far, and before an interruption, too.
+  double seconds() const { return before + seconds_since(clock); }
+
+  template <class... Recorders>
+  void fields(Checkpoint& c, Recorders&... recorders) {
+    before = seconds();
+    clock = Clock::now();
+    c("iteration", t);
+    c("seconds", before);
+    c("short_steps", launch.short_steps);
+    c("state", state);
+    int k = 0;
+    (c("recorder " + std::to_string(k++), recorders), ...);
   }
 };
 

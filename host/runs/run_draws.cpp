@@ -4,18 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
-
 namespace lockstep {
-
-void write_picture_draws(const RunOptions& run,
-                         const std::function<void(const std::filesystem::path&)>& write) {
-  if (run.out.empty() || !run.pictures) return;
-  try {
-    write(run.out / kPictureDraws);
-  } catch (const std::runtime_error&) {
-  }
-}
 
 std::vector<std::string> own_names(const TargetInstance& target) {
   for (int i = 0; i < target.dim(); ++i)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
-
 #include "host/formats/draws_file.hpp"
 #include "host/runs/chain_run.hpp"
 
@@ -10,11 +8,6 @@ namespace lockstep {
 /// Beside the results of a run with --out that stores no draws: the usual number of them, for whoever draws
 /// pictures of the run, and then removes the file.
 inline constexpr const char* kPictureDraws = ".pictures.nc";
-
-/// Has it written by `write`, where there is a folder and pictures are wanted. A run is whole without it:
-/// nothing is said where it cannot be written.
-void write_picture_draws(const RunOptions& run,
-                         const std::function<void(const std::filesystem::path&)>& write);
 
 /// The names of its coordinates where they are not x[0], x[1], .., which readers make of their numbers.
 std::vector<std::string> own_names(const TargetInstance& target);

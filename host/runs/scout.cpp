@@ -98,8 +98,8 @@ std::unique_ptr<SmcSampler> Scout::pass() const {
 #pragma omp parallel for num_threads(context_.threads)
   for (int c = 0; c < chains; ++c) {
     const Draw<double> draw{context_.key, options.launch.begin, std::uint32_t(c % per), units[c / per]};
-    draw.normals(Purpose::scout, d,
-                 [&](int i, double z) { x[std::size_t(i) * chains + c] = middle_[i] + base.sd[i] * z; });
+    const auto z = normals(draw, Purpose::scout, d);
+    for (int i = 0; i < d; ++i) x[std::size_t(i) * chains + c] = middle_[i] + base.sd[i] * z[i];
   }
   return std::make_unique<SmcSampler>(context_, std::move(engine), units, x, options);
 }
@@ -128,26 +128,41 @@ void Scout::collect() {
   }
 }
 
-ScoutResult Scout::run(const std::function<void()>& between) {
-  const int d = found_.dim;
-  for (; round_ <= kMaxWidenings && !open_.empty(); ++round_) {
+bool Scout::step() {
+  while (round_ <= kMaxWidenings && !open_.empty()) {
     if (!pass_) pass_ = pass();
-    const Tally tally(context_, [&] { return RunHealth::Counts{pass_->total_gradients(), NAN}; });
-    pass_->run([&] {
-      between();
-      const auto& beta = pass_->state().beta;
-      context_.progress("scout", *std::min_element(beta.begin(), beta.end()));
-    });
+    if (pass_->step()) return true;
     collect();
     pass_.reset();
     std::erase_if(open_, [&](std::size_t u) {
-      for (int i = 0; i < d; ++i)
-        if (found_.sd[u * d + i] > std::hypot(0.5 * scale(), half_[i])) return false;
+      for (int i = 0; i < found_.dim; ++i)
+        if (found_.sd[u * found_.dim + i] > std::hypot(0.5 * scale(), half_[i])) return false;
       return true;
     });
+    ++round_;
   }
+  return false;
+}
+
+void Scout::tell() const {
+  const auto& beta = pass_->state().beta;
+  context_.tell("scout", *std::min_element(beta.begin(), beta.end()), {pass_->total_gradients(), NAN});
+}
+
+ScoutResult Scout::finish() {
   for (std::size_t u = 0; u < units_.size(); ++u) include_known(found_, u, known_);
   return std::move(found_);
+}
+
+ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+                  double init_scale, const std::vector<Eigen::VectorXd>& known) {
+  Scout run(context, units, particles, init_scale, known);
+  context.stages->take_up("levels", run);
+  while (run.step()) {
+    context.stages->save("levels", run);
+    run.tell();
+  }
+  return run.finish();
 }
 
 }  // namespace lockstep

@@ -47,8 +47,12 @@ class Scout {
  public:
   Scout(const RunContext& context, std::vector<std::uint32_t> units, int particles, double init_scale,
         std::vector<Eigen::VectorXd> known = {});
-  /// To the end, once; `between` after every level.
-  ScoutResult run(const std::function<void()>& between = [] {});
+  /// One level further; false at the end.
+  bool step();
+  /// Between two levels.
+  void tell() const;
+  /// What was found, once, at the end.
+  ScoutResult finish();
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -75,10 +79,8 @@ class Scout {
   std::unique_ptr<SmcSampler> pass_;  // from base to target, of the open units
 };
 
-inline ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
-                         double init_scale, const std::vector<Eigen::VectorXd>& known = {}) {
-  Scout run(context, units, particles, init_scale, known);
-  return context.stages->run("levels", run);
-}
+/// Made, run and saved.
+ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
+                  double init_scale, const std::vector<Eigen::VectorXd>& known = {});
 
 }  // namespace lockstep

@@ -22,6 +22,16 @@ std::vector<int> systematic_resampling(const std::vector<double>& weight, int co
   return from;
 }
 
+double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits) {
+  if (fits(most)) return most;
+  double low = 0, high = most;
+  for (int k = 0; k < halvings; ++k) {
+    const double middle = 0.5 * (low + high);
+    (fits(middle) ? low : high) = middle;
+  }
+  return std::max(low, least);
+}
+
 SmcSampler::SmcSampler(const RunContext& context, std::unique_ptr<Engine> engine,
                        std::vector<std::uint32_t> units, const std::vector<double>& position,
                        SmcOptions options)
@@ -44,15 +54,14 @@ SmcSampler::SmcSampler(const RunContext& context, std::unique_ptr<Engine> engine
   restart_at(position);
 }
 
-void SmcSampler::run(const std::function<void()>& between) {
-  while (state_.levels < options_.most_levels && !finished()) {
-    if (state_.levels > 0) raise();
-    const int moves = state_.levels > 0 ? options_.moves : options_.first_moves;
-    for (int m = 0; m < moves; ++m) move();
-    ++state_.levels;
-    keep_arrived();
-    between();
-  }
+bool SmcSampler::step() {
+  if (state_.levels >= options_.most_levels || finished()) return false;
+  if (state_.levels > 0) raise();
+  const int moves = state_.levels > 0 ? options_.moves : options_.first_moves;
+  for (int m = 0; m < moves; ++m) move();
+  ++state_.levels;
+  keep_arrived();
+  return true;
 }
 
 bool SmcSampler::finished() const {

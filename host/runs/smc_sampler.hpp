@@ -2,6 +2,8 @@
 #pragma once
 // Sequential Monte Carlo from the base of a path to its target: populations of particles that are reweighted
 // from level to level of the inverse temperature, resampled and moved by HMC.
+#include <functional>
+
 #include "host/runs/adaptation.hpp"
 #include "host/runs/units.hpp"
 
@@ -14,6 +16,10 @@ inline constexpr double kNoWeight = 1e300;
 /// `count` of the weights' indices, in order, each as often as its share of their sum says but for less than
 /// one: those in whose part of the sum the points (p + offset) / count of it lie, offset in [0, 1).
 std::vector<int> systematic_resampling(const std::vector<double>& weight, int count, double offset);
+
+/// The longest step towards `most` that fits, where shorter ones fit too: `most` itself, or what halving
+/// [0, most] so many times comes to, and `least` at least.
+double largest_step(double most, double least, int halvings, const std::function<bool(double)>& fits);
 
 struct SmcOptions {
   /// How levels follow each other, what becomes of the weights, and whose step size it is.
@@ -91,8 +97,8 @@ class SmcSampler {
   SmcSampler(const RunContext& context, std::unique_ptr<Engine> engine, std::vector<std::uint32_t> units,
              const std::vector<double>& position, SmcOptions options);
 
-  /// From where it is to the end; `between` after every level, that of the base too.
-  void run(const std::function<void()>& between = [] {});
+  /// One level further, first that of the base; false at the end.
+  bool step();
 
   const SmcState& state() const { return state_; }
   int particles() const { return particles_; }  // of a unit

@@ -22,25 +22,6 @@ class Stages {
   /// Reads the checkpoint where the plan is to resume; UserError when that cannot be.
   explicit Stages(CheckpointPlan plan);
 
-  /// What the stage `name` comes to: out of the checkpoint where that has it, else by make(). A stage may be
-  /// made of stages, which are forgotten when it ends. The result stays here, for checkpoints to come; the
-  /// caller may empty what nobody will need, and must change nothing else: the stages after it see the result
-  /// as it is saved.
-  template <class T, class Make>
-  T& once(const std::string& name, Make&& make) {
-    const Within within(scope_, name);
-    const std::size_t before = finished_.size();
-    const std::string key = scope_ + "result";
-    auto result = std::make_shared<T>();
-    if (saved_ && saved_->holds(key))
-      (*saved_)(key, *result);
-    else
-      *result = make();
-    finished_.resize(before);
-    finished_.push_back([key, result](Checkpoint& c) { c(key, *result); });
-    return *result;
-  }
-
   /// When the loop `name` begins: whether the checkpoint was made in its midst. Then what `fields(archive)`
   /// lists is as it was.
   template <class Fields>
@@ -66,23 +47,21 @@ class Stages {
     plan_.write(now);
   }
 
-  /// Runs what is saved between its own rounds: it has run(between) and fields(archive), and goes on from them.
+  /// The same of a loop that lists its own fields.
   template <class Loop>
-  auto run(const std::string& name, Loop& loop) {
-    const auto fields = [&](Checkpoint& c) { c("state", loop); };
-    take_up(name, fields);
-    return loop.run([&] { save(name, Processes::all().interrupted(), fields, [] {}); });
+  requires requires(Loop& loop, Checkpoint& c) { loop.fields(c); }
+  bool take_up(const std::string& name, Loop& loop) {
+    return take_up(name, [&](Checkpoint& c) { c("state", loop); });
+  }
+  template <class Loop>
+  void save(const std::string& name, Loop& loop) {
+    save(
+        name, Processes::all().interrupted(), [&](Checkpoint& c) { c("state", loop); }, [] {});
   }
 
  private:
-  /// While it lives, names are of the stage `name`.
-  struct Within {
-    Within(std::string& scope, const std::string& name) : scope_(scope), outer_(scope) {
-      scope += name + "/";
-    }
-    ~Within() { scope_ = outer_; }
-    std::string &scope_, outer_;
-  };
+  template <class T>
+  friend class Stage;
   template <class Fields>
   struct Listed {
     Fields& list;
@@ -97,6 +76,50 @@ class Stages {
   std::string scope_;                // names of the stages that are open
   bool ended_ = false;               // what an interrupted run makes of its half is not saved
   std::vector<std::function<void(Checkpoint&)>> finished_;
+};
+
+/// A stage of a run, with what it comes to: out of the checkpoint where that has it, else what it is to keep.
+///
+///     Stage<Pilot> stage(stages, "pilot");
+///     const Pilot& pilot = stage.done() ? stage.result() : stage.keep(run_pilot(..));
+///
+/// Until then it is open, and may be made of stages, which are forgotten when it ends. The result stays with
+/// the run, for checkpoints to come; the caller may empty what nobody will need, and must change nothing else:
+/// the stages after it see the result as it is saved.
+template <class T>
+class Stage {
+ public:
+  Stage(Stages& stages, const std::string& name)
+      : stages_(stages), outer_(stages.scope_), finished_before_(stages.finished_.size()) {
+    stages_.scope_ += name + "/";
+    key_ = stages_.scope_ + "result";
+    if (!stages_.saved_ || !stages_.saved_->holds(key_)) return;
+    T found;
+    (*stages_.saved_)(key_, found);
+    keep(std::move(found));
+  }
+  ~Stage() {
+    if (!done()) stages_.scope_ = outer_;
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  bool done() const { return result_ != nullptr; }
+  T& result() { return *result_; }
+  T& keep(T made) {
+    result_ = std::make_shared<T>(std::move(made));
+    stages_.scope_ = outer_;
+    stages_.finished_.resize(finished_before_);
+    stages_.finished_.push_back([key = key_, result = result_](Checkpoint& c) { c(key, *result); });
+    return *result_;
+  }
+
+ private:
+  Stages& stages_;
+  const std::string outer_;
+  const std::size_t finished_before_;
+  std::string key_;
+  std::shared_ptr<T> result_;
 };
 
 }  // namespace lockstep

@@ -2,11 +2,11 @@
 #pragma once
 // A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host/runs/stages.hpp"
 #include "host/util/progress.hpp"
@@ -72,34 +72,31 @@ struct RunContext {
   bool cuda = false;
   std::vector<int> devices = {};  // GPUs of this process, where there are several
   bool whole_units = false;       // chains of a unit swap: no cut is between them (ShardedEngine)
-  /// Called between launches with the stage and the share done; throws Interrupted to stop.
-  std::function<void(const std::string& stage, double share)> progress = [](const std::string&, double) {};
-  std::shared_ptr<RunHealth> health = std::make_shared<RunHealth>();
+  std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+  RunHealth before =
+      {};  // gradients and divergences that the run has behind it, beside those of its present part
   std::shared_ptr<Stages> stages = std::make_shared<Stages>();  // what is saved of the run
-};
 
-/// While it lives, the health of a run includes what `own` counts.
-class Tally {
- public:
-  Tally(const RunContext& context, std::function<RunHealth::Counts()> own, std::function<double()> rhat = {})
-      : health_(context.health), before_(*health_) {
-    health_->counts = [before = before_.counts, own = std::move(own)] {
-      const auto a = before(), b = own();
-      return RunHealth::Counts{a.gradients + b.gradients, a.divergences + b.divergences};
-    };
-    if (rhat) health_->rhat = std::move(rhat);
+  /// Between launches: the share done of a stage, and how its part of the run does. Throws Interrupted to stop.
+  void tell(const std::string& stage, double share, const RunHealth& health = {}) const {
+    if (progress->tell(stage, share)) show(health);
   }
-  ~Tally() { *health_ = std::move(before_); }
-  Tally(const Tally&) = delete;
-  Tally& operator=(const Tally&) = delete;
-
- private:
-  std::shared_ptr<RunHealth> health_;
-  RunHealth before_;
+  /// After progress->tell() has asked for it.
+  void show(const RunHealth& health) const {
+    progress->show(
+        {before.gradients + health.gradients, before.divergences + health.divergences, health.rhat});
+  }
 };
+
+/// `count` standard normals of a draw.
+inline std::vector<double> normals(const Draw<double>& draw, Purpose purpose, int count) {
+  std::vector<double> z(count);
+  draw.normals(purpose, count, [&](int i, double v) { z[i] = v; });
+  return z;
+}
 
 /// What an engine has counted since its statistics were taken last.
-inline RunHealth::Counts counts_of(Engine& engine) {
+inline RunHealth counts_of(Engine& engine) {
   const auto stats = engine.stats(false);
   const auto sum = [&](StatRow row) {
     const auto begin = stats.begin() + std::ptrdiff_t(row) * engine.chains();

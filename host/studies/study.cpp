@@ -146,7 +146,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   run.device = command.device;
   run.quiet = command.quiet;
   RunContext context = make_context(run, *p.target, s.label);
-  context.progress = interruptible(progress_printer(command.quiet, s.label, context.health));
+  context.progress = progress_printer(command.quiet, s.label);
   std::vector<std::uint32_t> units(replicates);
   std::iota(units.begin(), units.end(), 0u);
   ChainRunOptions options = chain_run_options(run, units);
@@ -186,9 +186,8 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   StudyPart part;
   part.fingerprint = fingerprint(s, replicates, p);
   double seconds = 0, gradients = 0, divergences = 0;
-  const auto health = std::make_shared<RunHealth>();
-  health->counts = [&] { return RunHealth::Counts{gradients, divergences}; };
-  const auto show = progress_printer(command.quiet, s.label, health);
+  RunContext whole;
+  whole.progress = progress_printer(command.quiet, s.label, false);
   std::map<std::string, int> failures;
   for (int r = 0; r < replicates; ++r) {
     RunOptions run = s.run;
@@ -211,7 +210,7 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
     } catch (const Interrupted&) {
       return std::nullopt;
     }
-    show("evidence", double(r + 1) / replicates);
+    whole.tell("evidence", double(r + 1) / replicates, {gradients, divergences});
   }
   part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, seconds, gradients / seconds};
@@ -292,15 +291,17 @@ bool run_study(const StudyArgs& command) {
   if (!computed && !command.quiet)
     say(command.out.string() + " holds every setting, finished: only tables and pictures are made again");
   const StudyResults results = assemble_results(command.out, fingerprints);
-  write_study_table(command.out / "table.md", study, results.rows, results.verdicts);
+  write_atomically(command.out / "table.md", study_table(study, results.rows, results.verdicts));
   if (!stopped) {
     std::vector<StudyTarget> targets;
     for (std::size_t k = 0; k < study.settings.size(); ++k)
       targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
     const auto pictures = draw_study(study, targets, command);
-    write_study_report(
-        command.out / "report.html", study, results.rows, results.timings, results.verdicts, pictures,
-        {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}});
+    write_atomically(
+        command.out / "report.html",
+        study_report(
+            study, results.rows, results.timings, results.verdicts, pictures,
+            {{"version", LOCKSTEP_VERSION}, {"instruction set", LOCKSTEP_ISA}, {"compiler", __VERSION__}}));
   }
   return stopped;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "host/util/processes.hpp"
@@ -18,85 +19,115 @@ namespace {
 constexpr double kSilence = 2;            // seconds
 constexpr double kBetweenBars = 0.2;      // seconds
 constexpr double kBetweenLines = 0.0999;  // of a stage: a tenth, but for rounding
-constexpr double kBetweenRhats = 2;       // seconds: it takes a pass over all sums
 
 std::string shown_time(double s) {
   if (s < 100) return fmt::format("{:.0f} s", s);
   return s < 6000 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.1f} h", s / 3600);
 }
 
-/// Several processes go through it alike, by the clock of the first, which prints: what health says of a run
-/// may take all of them.
-struct Printer {
-  static double now() { return Processes::all().now(); }
-  static double since(double time) { return now() - time; }
-
-  std::string what;
-  std::shared_ptr<const RunHealth> health;
-  bool terminal = Processes::all().of_first(isatty(2)) != 0;
-  double start = now(), shown = start, stage_start = start, rhat_at = start;
-  std::string stage;
-  double gradients_before = 0;  // this stage, or all that an interrupted run had already
-  double rhat = NAN;
-  double told = 0;   // the share of the stage that was told last
-  double begun = 0;  // the share at which it began here: of a run that goes on, or after a pilot, not 0
-  bool bar = false;
-
-  ~Printer() {
-    if (bar && Processes::all().first()) std::fputs("\r\033[K", stderr);
+class Printer : public Progress {
+ public:
+  Printer(bool quiet, std::string what, bool stops) : what_(std::move(what)), quiet_(quiet), stops_(stops) {
+    if (stops) interrupted();  // from here on somebody asks
+  }
+  ~Printer() override {
+    if (bar_ && Processes::all().first()) std::fputs("\r\033[K", stderr);
   }
 
-  void operator()(const std::string& next, double share) {
-    if (next != stage || share < told) {  // another, or the same once more
-      stage = next;
-      stage_start = now();
-      gradients_before = health->counts().gradients;
-      told = begun = share;
+  void begin(const ProgressRound& round) override {
+    round_ = round;
+    way_ = 0;
+    of_way_ = 0;
+  }
+
+  bool tell(const std::string& stage, double share) override {
+    Processes& processes = Processes::all();
+    if (!round_) {
+      if (stops_ && stage != "sampling" && processes.interrupted()) throw Interrupted();
+      const bool asks = turns(stage, share);
+      // Whoever is to stop is first saved: nothing new is heard between that and the question above.
+      if (stops_) processes.agree();
+      return asks;
     }
-    if (since(start) < kSilence) return;
-    if (terminal ? since(shown) < kBetweenBars : share - told < kBetweenLines) return;
-    shown = now();
-    told = share;
-    bar = terminal;
-    const int full = int(30 * std::min(1.0, share));
-    const std::string how = state(share);
-    if (!terminal)
-      say(fmt::format("{} {} {:.0f} %{}", what, stage, 100 * share, how));
+    processes.agree();
+    if (stops_ && processes.terminated()) throw Interrupted();
+    if (share < of_way_) way_ = std::min(way_ + 1, round_->ways - 1);
+    of_way_ = share;
+    const double of_round = (way_ + share) / round_->ways;
+    return turns(processes.interrupted() ? round_->when_last : round_->name,
+                 round_->begin + (round_->end - round_->begin) * of_round);
+  }
+
+  void show(const RunHealth& health) override {
+    if (begins_) gradients_before_ = health.gradients;
+    if (!std::isnan(health.rhat)) rhat_ = health.rhat;
+    if (!is_due()) return;
+    shown_ = now();
+    told_ = share_;
+    bar_ = terminal_;
+    const int full = int(30 * std::min(1.0, share_));
+    if (!terminal_)
+      say(fmt::format("{} {} {:.0f} %{}", what_, stage_, 100 * share_, state(health)));
     else if (Processes::all().first())
-      fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what, stage, "", full, "", 30 - full,
-                 100 * share, how);
+      fmt::print(stderr, "\r\033[K{} {} [{:#<{}}{:.<{}}] {:.0f} %{}", what_, stage_, "", full, "", 30 - full,
+                 100 * share_, state(health));
     std::fflush(stderr);
   }
 
-  /// ", 1.2e+08 gradients/s, 35 s left, 0 divergences, worst r_hat 1.012": as much of it as there is.
-  std::string state(double share) {
-    const double seconds = since(stage_start);
-    std::string text;
-    const auto counts = health->counts();
-    const double gradients = counts.gradients - gradients_before;
-    if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
-    if (share - begun > 0.01 && share < 1)
-      text += ", " + shown_time(seconds * (1 - share) / (share - begun)) + " left";
-    if (gradients > 0 && !std::isnan(counts.divergences))
-      text += fmt::format(", {:.0f} divergences", counts.divergences);
-    if (health->rhat && (!terminal || since(rhat_at) > kBetweenRhats)) {
-      rhat = health->rhat();
-      rhat_at = now();
+ private:
+  static double now() { return Processes::all().now(); }
+  static double since(double time) { return now() - time; }
+  /// Takes in where the run is; whether its health is of interest there.
+  bool turns(const std::string& stage, double share) {
+    if (quiet_) return false;
+    begins_ = stage != stage_ || share < told_;  // another, or the same once more
+    share_ = share;
+    if (begins_) {
+      stage_ = stage;
+      stage_start_ = now();
+      told_ = begun_ = share;
     }
-    if (std::isfinite(rhat)) text += fmt::format(", worst r_hat {:.3f}", rhat);
+    return begins_ || is_due();
+  }
+  bool is_due() const {
+    return since(start_) >= kSilence &&
+           (terminal_ ? since(shown_) >= kBetweenBars : share_ - told_ >= kBetweenLines);
+  }
+
+  /// ", 1.2e+08 gradients/s, 35 s left, 0 divergences, worst r_hat 1.012": as much of it as there is.
+  std::string state(const RunHealth& health) const {
+    const double seconds = since(stage_start_), gradients = health.gradients - gradients_before_;
+    std::string text;
+    if (gradients > 0) text += fmt::format(", {:.2g} gradients/s", gradients / seconds);
+    if (share_ - begun_ > 0.01 && share_ < 1)
+      text += ", " + shown_time(seconds * (1 - share_) / (share_ - begun_)) + " left";
+    if (gradients > 0 && !std::isnan(health.divergences))
+      text += fmt::format(", {:.0f} divergences", health.divergences);
+    if (std::isfinite(rhat_)) text += fmt::format(", worst r_hat {:.3f}", rhat_);
     return text;
   }
+
+  const std::string what_;
+  const bool quiet_, stops_, terminal_ = Processes::all().of_first(isatty(2)) != 0;
+  const double start_ = now();
+  double shown_ = start_, stage_start_ = start_;
+  std::string stage_;
+  bool begins_ = false;
+  double share_ = 0;
+  double told_ = 0;   // the share of the stage that was told last
+  double begun_ = 0;  // the share at which it began here: of a run that goes on, or after a pilot, not 0
+  double gradients_before_ = 0;  // this stage, or all that an interrupted run had already
+  double rhat_ = NAN;
+  bool bar_ = false;
+  std::optional<ProgressRound> round_;
+  int way_ = 0;
+  double of_way_ = 0;  // what of it is done
 };
 
 }  // namespace
 
-std::function<void(const std::string&, double)> progress_printer(bool quiet, std::string what,
-                                                                 std::shared_ptr<const RunHealth> health) {
-  if (quiet) return [](const std::string&, double) {};
-  auto printer = std::make_shared<Printer>();
-  printer->what = std::move(what);
-  printer->health = std::move(health);
-  return [printer](const std::string& stage, double share) { (*printer)(stage, share); };
+std::shared_ptr<Progress> progress_printer(bool quiet, std::string what, bool stops) {
+  return std::make_shared<Printer>(quiet, std::move(what), stops);
 }
 
 }  // namespace lockstep

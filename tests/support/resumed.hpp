@@ -29,13 +29,15 @@ template <class Make>
 auto expect_same_from_every_level(const std::filesystem::path& folder, Make&& make) {
   int levels = 0;
   const auto stage = make();
-  auto whole = stage->run([&] { save(folder / std::to_string(levels++), *stage); });
+  while (stage->step()) save(folder / std::to_string(levels++), *stage);
+  auto whole = stage->finish();
   save(folder / "whole", whole);
   for (int k = 0; k < levels; ++k) {
     const auto again = make();
     load(folder / std::to_string(k), *again);
     int rest = 0;
-    auto result = again->run([&] { ++rest; });
+    while (again->step()) ++rest;
+    auto result = again->finish();
     EXPECT_EQ(rest, levels - k - 1);
     save(folder / "resumed", result);
     EXPECT_EQ(contents(folder / "resumed"), contents(folder / "whole")) << "from level " << k;

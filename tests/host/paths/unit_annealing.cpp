@@ -9,6 +9,7 @@
 #include "host/options/target_input.hpp"
 #include "host/paths/gaussian_base.hpp"
 #include "host/runs/run_context.hpp"
+#include "tests/support/watch.hpp"
 
 namespace lockstep {
 namespace {
@@ -76,18 +77,19 @@ TEST(Annealing, ProgressKnowsWhatItHasCost) {
   const int d = r.target->dim();
   const auto base = GaussianBase::from_moments(Eigen::VectorXd::Zero(d), 4 * Eigen::MatrixXd::Identity(d, d),
                                                1, 0, "given");
-  std::vector<RunHealth::Counts> seen;
-  r.context.progress = [&](const std::string&, double) { seen.push_back(r.context.health->counts()); };
+  const auto watch = std::make_shared<testing::Watch>();
+  r.context.progress = watch;
+  r.context.before = {1000, 5};
   AnnealingOptions o;
   for (int k = 0; k <= 200; ++k) o.ladder.push_back(k / 200.0);
   o.step_size.assign(o.ladder.size(), 0.3);
   o.runs = kRuns;
   const AnnealingResult result = anneal(r.context, base, o);
-  ASSERT_GT(seen.size(), 2u);
-  EXPECT_LT(seen[0].gradients, seen[1].gradients);
-  EXPECT_EQ(seen.back().gradients + kRuns, result.gradients);  // and the first of each run
-  EXPECT_EQ(seen.back().divergences, result.divergences);
-  EXPECT_EQ(r.context.health->counts().gradients, 0) << "of a run that is over";
+  ASSERT_GT(watch->told.size(), 2u);
+  EXPECT_LT(watch->told[0].health.gradients, watch->told[1].health.gradients);
+  const RunHealth last = watch->told.back().health;
+  EXPECT_EQ(last.gradients + kRuns, result.gradients + 1000);  // and the first of each run
+  EXPECT_EQ(last.divergences, result.divergences + 5);
 }
 
 }  // namespace

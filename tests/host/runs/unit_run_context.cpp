@@ -38,7 +38,7 @@ TEST(RunContext, TakesOverTheOptions) {
   EXPECT_EQ(c.key.k1, make_stream_key(99, "label").k1);
   const RunContext other = make_context(run, *target, "");
   EXPECT_FALSE(other.key.k0 == c.key.k0 && other.key.k1 == c.key.k1);
-  EXPECT_NO_THROW(c.progress("nothing", 0.5));  // silent until somebody listens
+  EXPECT_NO_THROW(c.tell("nothing", 0.5));  // silent until somebody listens
 
   for (const auto& [name, precision] :
        {std::pair{"single", Precision::single}, std::pair{"mixed", Precision::mixed},
@@ -74,7 +74,8 @@ TEST(RunContext, ProgressWithoutATerminalIsSilent) {
   ::testing::internal::CaptureStderr();
   for (bool quiet : {false, true}) {
     const auto progress = progress_printer(quiet, "test");
-    for (double share : {0.0, 0.5, 1.0, 2.0}) progress("stage", share);
+    for (double share : {0.0, 0.5, 1.0, 2.0})
+      if (progress->tell("stage", share)) progress->show({});
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }

@@ -33,6 +33,14 @@ TEST(SystematicResampling, TakesEachByItsShare) {
   EXPECT_TRUE(systematic_resampling({}, 0, 0.5).empty());
 }
 
+TEST(LargestStep, HalvesItsWay) {
+  const auto below = [](double limit) { return [limit](double step) { return step <= limit; }; };
+  EXPECT_EQ(largest_step(0.7, 1e-9, 50, below(0.7)), 0.7);
+  EXPECT_NEAR(largest_step(0.7, 1e-9, 50, below(0.3)), 0.3, 1e-15);
+  EXPECT_EQ(largest_step(1, 1e-9, 3, below(0.3)), 0.25);  // 1/2 no, 1/4 yes, 3/8 no
+  EXPECT_EQ(largest_step(1, 1e-9, 50, below(-1)), 1e-9);
+}
+
 using Levels = SmcOptions::Levels;
 
 /// A population on the path from N(0, 20^2) in each axis to a target, but for one unit, which begins closer.
@@ -44,9 +52,12 @@ class Populations : public FolderTest, public ::testing::WithParamInterface<Leve
 
   struct Stage {
     SmcSampler sampler;
-    SmcState run(const std::function<void()>& between = [] {}) {
-      sampler.run(between);
-      return sampler.state();
+    bool step() { return sampler.step(); }
+    SmcState finish() const { return sampler.state(); }
+    SmcState run() {
+      while (step()) {
+      }
+      return finish();
     }
     template <class Archive>
     void fields(Archive& archive) {

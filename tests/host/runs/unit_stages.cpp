@@ -32,24 +32,26 @@ struct Work {
   int inner = 0, outer = 0, stop_inner = 99, stop_outer = 99;
 
   void run(Stages& stages) {
-    const auto make = [&](const std::string& name, double value) {
-      return [this, name, value] {
-        made.push_back(name);
-        return Number{value};
-      };
-    };
-    const Number& a = stages.once<Number>("a", make("a", 1));
-    const Number& b = stages.once<Number>("b", [&] {
-      const Number& in_b = stages.once<Number>("a", make("a of b", 10));
+    const Number& a = make(stages, "a", 1);
+    Stage<Number> b(stages, "b");
+    if (!b.done()) {
+      const Number& in_b = make(stages, "a of b", 10);
       loop(stages, inner, stop_inner);
       made.push_back("b");
-      return Number{a.value + in_b.value + inner};
-    });
-    EXPECT_EQ(b.value, 1 + 10 + 5);
+      b.keep({a.value + in_b.value + inner});
+    }
+    EXPECT_EQ(b.result().value, 1 + 10 + 5);
     loop(stages, outer, stop_outer);
   }
 
  private:
+  /// The stage that the first letter names.
+  const Number& make(Stages& stages, const std::string& name, double value) {
+    Stage<Number> stage(stages, name.substr(0, 1));
+    if (stage.done()) return stage.result();
+    made.push_back(name);
+    return stage.keep({value});
+  }
   static void loop(Stages& stages, int& t, int stop) {
     const auto fields = [&](Checkpoint& c) { c("t", t); };
     stages.take_up("loop", fields);

@@ -25,19 +25,27 @@ Numbers joined(Numbers first, const More&... more) {
   return first;
 }
 
+/// Counts the calls, and stops a run at one of them.
+struct Stopper : Progress {
+  int called = 0, stop_after = 0;
+  bool tell(const std::string&, double) override {
+    if (++called == stop_after) throw Interrupted();
+    return false;
+  }
+};
+
 class StoppedAnywhere : public testing::FolderTest {
  protected:
   /// The numbers of `run` in a context that stops it after so many calls of progress (0: never), saving
   /// between all launches; how many there were.
   Numbers numbers(RunContext context, int stop_after, bool resume, int* calls = nullptr) {
-    int called = 0;
+    const auto stopper = std::make_shared<Stopper>();
+    stopper->stop_after = stop_after;
     context.stages = std::make_shared<Stages>(
         CheckpointPlan{folder_ / "checkpoint", "this run", stop_after > 0 ? 1e-9 : 0, resume});
-    context.progress = [&](const std::string&, double) {
-      if (++called == stop_after) throw Interrupted();
-    };
+    context.progress = stopper;
     const Numbers all = run_(context);
-    if (calls != nullptr) *calls = called;
+    if (calls != nullptr) *calls = stopper->called;
     return all;
   }
 
@@ -118,7 +126,7 @@ struct Path {
   static Pilot pilot(const RunContext& context, const GaussianBase& base) {
     PilotOptions p;
     p.particles = p.seeds = 64;
-    return context.stages->once<Pilot>("pilot", [&] { return run_pilot(context, base, p); });
+    return pilot_stage(context, "pilot", base, p);
   }
   static Numbers of(const PathRunResult& r) {
     return joined(r.moments.mean, r.moments.mean_se, r.draws.x, r.draws.log_weight,
@@ -170,8 +178,8 @@ TEST_F(StoppedAnywhere, AnnealingBothWays) {
     Numbers all;
     for (const bool reverse : {false, true}) {
       o.reverse = reverse;
-      const auto& r = context.stages->once<AnnealingResult>(reverse ? "back" : "forward",
-                                                            [&] { return anneal(context, path.base, o); });
+      Stage<AnnealingResult> stage(*context.stages, reverse ? "back" : "forward");
+      const auto& r = stage.done() ? stage.result() : stage.keep(anneal(context, path.base, o));
       all = joined(all, r.log_weight, r.position, Numbers{r.acceptance, r.gradients});
     }
     return all;

@@ -11,21 +11,23 @@
 namespace lockstep {
 namespace {
 
+void tell(Progress& progress, const std::string& stage, double share, const RunHealth& health = {}) {
+  if (progress.tell(stage, share)) progress.show(health);
+}
+
 /// Standard error of a test is no terminal.
 TEST(Progress, PipedIsALineForEveryTenthAfterTwoSeconds) {
-  auto health = std::make_shared<RunHealth>();
-  health->rhat = [] { return 1.0123; };
-  const auto progress = progress_printer(false, "name", health),
-             quiet = progress_printer(true, "quiet", health);
+  const auto progress = progress_printer(false, "name"), quiet = progress_printer(true, "quiet");
   ::testing::internal::CaptureStderr();
-  for (const double share : {0.0, 0.1, 0.2, 0.3}) progress("sampling", share);
+  for (const double share : {0.0, 0.1, 0.2, 0.3}) tell(*progress, "sampling", share);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a short run says nothing";
   std::this_thread::sleep_for(std::chrono::milliseconds(2050));
-  health->counts = [] { return RunHealth::Counts{1e6, 3}; };
   ::testing::internal::CaptureStderr();
+  double rhat = 1.0123;
   for (const double share : {0.41, 0.42, 0.495, 0.5, 0.59, 0.73, 1.0}) {
-    progress("sampling", share);
-    quiet("sampling", share);
+    tell(*progress, "sampling", share, {1e6, 3, rhat});
+    tell(*quiet, "sampling", share, {1e6, 3, rhat});
+    rhat = NAN;  // not looked at: the last one holds
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;  // 41, 59, 73 and 100 %
@@ -37,24 +39,30 @@ TEST(Progress, PipedIsALineForEveryTenthAfterTwoSeconds) {
 }
 
 TEST(Progress, AStageThatBeginsAnewIsShownAnew) {
-  auto health = std::make_shared<RunHealth>();
-  double gradients = 0;
-  health->counts = [&] { return RunHealth::Counts{gradients, NAN}; };
-  const auto progress = progress_printer(false, "name", health);
+  const auto progress = progress_printer(false, "name");
   std::this_thread::sleep_for(std::chrono::milliseconds(2050));
   ::testing::internal::CaptureStderr();
-  progress("annealing", 0.9);
-  gradients = 1e6;
-  progress("annealing", 1);
-  gradients = 0;  // counts of the first round went with it
-  progress("annealing", 0.1);
-  gradients = 1e5;
-  progress("annealing", 0.3);
+  tell(*progress, "annealing", 0.9, {0, NAN});
+  tell(*progress, "annealing", 1, {1e6, NAN});
+  tell(*progress, "annealing", 0.1, {0, NAN});  // counts of the first round went with it
+  tell(*progress, "annealing", 0.3, {1e5, NAN});
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   EXPECT_NE(text.find("annealing 30 %, "), std::string::npos) << text;
   EXPECT_EQ(text.find('-'), std::string::npos) << "rates are of the stage: " << text;
   EXPECT_EQ(text.find("divergences"), std::string::npos) << "nobody counts them";
+}
+
+TEST(Progress, ARoundIsAPartOfTheWholeAndGoesItsWaysOneAfterTheOther) {
+  const auto progress = progress_printer(false, "name");
+  std::this_thread::sleep_for(std::chrono::milliseconds(2050));
+  ::testing::internal::CaptureStderr();
+  progress->begin({.name = "images", .begin = 0.5, .end = 1, .ways = 2});
+  for (const double share : {0.0, 0.8, 0.0, 0.8}) tell(*progress, "annealing", share);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  for (const char* part : {"name images 70 %", "name images 95 %"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 
 }  // namespace
