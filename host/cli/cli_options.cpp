@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/cli/cli_options.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <string_view>
+
+#include "host/util/errors.hpp"
 
 namespace lockstep {
 namespace {
@@ -182,6 +186,49 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep check --target mixture20\n"
        "  lockstep check --target gaussian --set target.dim=5 --device cpu"}};
   return texts;
+}
+
+void refuse_both(bool resume, bool force) {
+  if (resume && force)
+    throw UserError(
+        "--resume and --force are both given (one goes on from what is there, the other overwrites "
+        "it). Keep one.");
+}
+
+void check_together(const RunOptions& run) {
+  const std::string command = "lockstep " + run.command;
+  if (run.target.empty())
+    throw UserError(
+        fmt::format("{} has no target (there is nothing to work on). Add --target NAME; lockstep targets "
+                    "lists them.",
+                    command));
+  if (run.command == "check") return;  // what else a file of --config says is not for it
+  if (run.warmup_draws && run.draws == 0)
+    throw UserError(
+        "--warmup-draws has no --draws (the warm-up's draws stand beside the others). Add --draws, or leave "
+        "it "
+        "out.");
+  if (run.weighted_draws && run.draws == 0)
+    throw UserError(
+        "--weighted-draws has no --draws (the weighted states stand beside the draws). Add --draws, or leave "
+        "it out.");
+  if (run.thin > 1 && run.draws == 0)
+    throw UserError(
+        "--thin has no --draws (it thins stored draws; moments take every iteration). Add --draws, or leave "
+        "it "
+        "out.");
+  refuse_both(run.resume, run.force);
+  if (!run.out.empty()) return;
+  if (run.draws != 0 && run.json)
+    throw UserError(
+        "--draws with --json has no --out (standard output is for the summary alone, so the draws would be "
+        "lost). Add --out DIR.");
+  if (run.draws != 0) throw UserError("--draws has no --out (the draws would be lost). Add --out DIR.");
+  if (run.resume)
+    throw UserError("--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
+  if (run.force) throw UserError("--force has no --out (without it no file is written). Add --out DIR.");
+  if (run.checkpoint > 0)
+    throw UserError("--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
 }
 
 }  // namespace lockstep

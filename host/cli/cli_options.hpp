@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "host/options/options.hpp"
+
 #ifndef LOCKSTEP_VERSION  // set by the build
 #define LOCKSTEP_VERSION "unknown"
 #endif
@@ -40,5 +42,9 @@ std::vector<OptionSpec> option_specs(const std::string& command);
 const std::vector<CommandText>& command_texts();
 /// The program as a whole.
 const CommandText& program_text();
+
+/// Rules that involve more than one option. Throw UserError.
+void refuse_both(bool resume, bool force);
+void check_together(const RunOptions& run);
 
 }  // namespace lockstep

@@ -4,22 +4,10 @@
 #include <map>
 #include <string>
 
+#include "host/formats/toml_file.hpp"
 #include "host/options/options.hpp"
 
 namespace lockstep {
-
-/// A TOML file as JSON, with the line on which each value stands.
-struct TomlFile {
-  std::filesystem::path path;
-  Settings values = Settings::object();
-  std::map<std::string, unsigned> lines;  ///< JSON pointer -> line, from 1
-
-  /// "KEY (FILE, line 7)" for the value at a JSON pointer.
-  std::string name(const std::string& pointer, const std::string& key) const;
-};
-
-/// Reads a TOML file; dates become texts. Throws UserError with the line for what is no TOML.
-TomlFile read_toml(const std::filesystem::path& path);
 
 /// Run options as somebody gave them, before they are checked: keys are the fields of RunOptions (`sampler`
 /// also holds the method of `evidence`).
