@@ -103,12 +103,5 @@ TEST_F(StudyReport, HtmlStandsAlone) {
   }
 }
 
-TEST_F(StudyReport, FilesHoldTheTexts) {
-  write_study_table(folder_ / "table.md", study(), rows());
-  EXPECT_EQ(read_text(folder_ / "table.md"), study_table(study(), rows()));
-  write_atomically(folder_ / "report.html", study_report(study(), rows(), {}, {}, {}, {}));
-  EXPECT_EQ(read_text(folder_ / "report.html"), study_report(study(), rows(), {}, {}, {}, {}));
-}
-
 }  // namespace
 }  // namespace lockstep
