@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
                 int cache_rows, const __grid_constant__ StreamKey key, std::uint32_t iteration, int units) {
   const int pairs = b.levels / 2, thread = this_chain();
   if (thread < units * pairs)
-    swap_levels(b, layout, cache_rows, key, iteration, thread / pairs, thread % pairs);
+    swap_levels(b, layout, cache_rows, key, {iteration, thread / pairs, thread % pairs});
 }
 template <class R, class E>
 void swap_tiles(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows, const StreamKey& key,

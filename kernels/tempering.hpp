@@ -152,13 +152,20 @@ LOCKSTEP_FN void temper(const Model& model, const LaunchSpec& spec, const Draw<L
   }
 }
 
+/// Which levels may exchange: of which unit, and at which iteration.
+struct SwapPair {
+  std::uint32_t iteration;
+  int unit, pair;
+};
+
 /// Parallel tempering with deterministic even-odd swaps (Syed et al. 2022), after the transitions of an
 /// iteration: the chains at levels k and k + 1 of a unit, k even at even iterations and odd at odd ones,
 /// exchange their inverse temperatures with probability min(1, exp((beta_k - beta_{k+1}) (Delta_k -
 /// Delta_{k+1}))). Leaves the product of all levels' densities invariant, and costs no gradient.
 template <class R, class E>
 LOCKSTEP_FN void swap_levels(const BatchView<R, E>& b, const ParameterLayout& layout, int cache_rows,
-                             const StreamKey& key, std::uint32_t iteration, int unit, int pair) {
+                             const StreamKey& key, const SwapPair& at) {
+  const auto [iteration, unit, pair] = at;
   const int k = 2 * pair + int(iteration & 1);
   if (k + 1 >= b.levels) return;
   int& low = b.holder[unit * b.levels + k];

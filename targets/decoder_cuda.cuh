@@ -24,16 +24,19 @@ class Cublas {
     LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
   }
 
+  struct Shape {
+    int rows, columns, inner;
+  };
   /// c = a b, or a b' for `transposed`: a [inner][rows], c [columns][rows], and b [columns][inner], or
   /// [inner][columns].
   template <class R>
-  void multiply(bool transposed, int rows, int columns, int inner, const R* a, const R* b, R* c) {
+  void multiply(bool transposed, const Shape& shape, const R* a, const R* b, R* c) {
     const R one = 1, zero = 0;
     const auto op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const int stride = transposed ? columns : inner;
+    const int stride = transposed ? shape.columns : shape.inner;
     const auto gemm = [&](auto function) {
-      LOCKSTEP_CHECK_CUBLAS(function(handle_.get(), CUBLAS_OP_N, op, rows, columns, inner, &one, a, rows, b,
-                                     stride, &zero, c, rows));
+      LOCKSTEP_CHECK_CUBLAS(function(handle_.get(), CUBLAS_OP_N, op, shape.rows, shape.columns, shape.inner,
+                                     &one, a, shape.rows, b, stride, &zero, c, shape.rows));
     };
     if constexpr (std::is_same_v<R, float>) {
       gemm(cublasSgemm);
@@ -114,24 +117,33 @@ __global__ void __launch_bounds__(kDecoderThreads)
     sums[std::size_t(group) * kDecoderChains + c] = kNormal ? squares : E(sum - log(product));
 }
 
-/// The prior's share of the gradient, and the log density where it is wanted, in either precision: a thread for every
-/// chain. What is null is not wanted.
+/// What a log density is made of beside the prior's squares, and where it goes, in either precision; null: it is not
+/// wanted.
+template <class R, class E>
+struct DecoderDensity {
+  E log_norm;
+  int groups;
+  const E* sums;
+  R* values;
+  E* log_densities;
+};
+
+/// The prior's share of the gradient, where it is not null, and the log density: a thread for every chain.
 template <class R, class E>
 __global__ void __launch_bounds__(kDecoderThreads)
-    decoder_prior_kernel(int dim, const R* z, R* gradient, E log_norm, int groups, const E* sums, R* values,
-                         E* log_densities) {
+    decoder_prior_kernel(int dim, const R* z, R* gradient, DecoderDensity<R, E> to) {
   const int c = blockIdx.x * kDecoderThreads + threadIdx.x;
-  E square = 0, value = log_norm;
+  E square = 0, value = to.log_norm;
   for (int i = 0; i < dim; ++i) {
     const R x = z[std::size_t(i) * kDecoderChains + c];
     if (gradient != nullptr) gradient[std::size_t(i) * kDecoderChains + c] -= x;
     square += E(x) * E(x);
   }
-  if (values == nullptr && log_densities == nullptr) return;
-  for (int k = 0; k < groups; ++k) value += sums[std::size_t(k) * kDecoderChains + c];
+  if (to.values == nullptr && to.log_densities == nullptr) return;
+  for (int k = 0; k < to.groups; ++k) value += to.sums[std::size_t(k) * kDecoderChains + c];
   value -= square / 2;
-  if (values != nullptr) values[c] = R(value);
-  if (log_densities != nullptr) log_densities[c] = value;
+  if (to.values != nullptr) to.values[c] = R(value);
+  if (to.log_densities != nullptr) to.log_densities[c] = value;
 }
 
 /// Matrices are [unit][chain of a block]. One block after the other, all products of the same shapes: the
@@ -167,7 +179,7 @@ class DecoderCuda : public CudaDensity<R, E> {
       R* g = at.gradient == nullptr ? nullptr : at.gradient + block * at.state_stride;
       for (int l = 0; l <= last; ++l) {
         const auto& layer = network_.layers[l];
-        cublas_->multiply(true, kDecoderChains, layer.out, layer.in, l == 0 ? z : above(l - 1), weight(l),
+        cublas_->multiply(true, {kDecoderChains, layer.out, layer.in}, l == 0 ? z : above(l - 1), weight(l),
                           above(l));
         if (l < last)
           enqueue(stream_, layer.out, kDecoderThreads, decoder_activation_kernel<R>, above(l), bias(l),
@@ -177,16 +189,17 @@ class DecoderCuda : public CudaDensity<R, E> {
       for (int l = last; l >= 0 && g != nullptr; --l) {
         const auto& layer = network_.layers[l];
         R* below = l == 0 ? g : back(l - 1);
-        cublas_->multiply(false, kDecoderChains, layer.in, layer.out, back(l), weight(l), below);
+        cublas_->multiply(false, {kDecoderChains, layer.in, layer.out}, back(l), weight(l), below);
         if (l > 0)
           enqueue(stream_, layer.in, kDecoderThreads, decoder_slope_kernel<R>, below, above(l - 1),
                   network_.layers[l - 1].activation);
       }
       const std::ptrdiff_t first = block * at.value_stride;
+      const DecoderDensity<R, E> to{E(network_.log_norm()), groups_, sums_.data(),
+                                    at.value == nullptr ? nullptr : at.value + first,
+                                    at.log_density == nullptr ? nullptr : at.log_density + first};
       enqueue(stream_, kDecoderChains / kDecoderThreads, kDecoderThreads, decoder_prior_kernel<R, E>,
-              network_.dim, z, g, E(network_.log_norm()), groups_, sums_.data(),
-              at.value == nullptr ? nullptr : at.value + first,
-              at.log_density == nullptr ? nullptr : at.log_density + first);
+              network_.dim, z, g, to);
     }
   }
   /// There is one mode, 0, as the memory has it from the start.

@@ -44,7 +44,7 @@ struct CpuBackend {
             std::uint32_t iteration, int units) const {
     for (int unit = 0; unit < units; ++unit)
       for (int pair = 0; 2 * pair + 1 < b.levels; ++pair)
-        swap_levels(b, layout, cache_rows, key, iteration, unit, pair);
+        swap_levels(b, layout, cache_rows, key, {iteration, unit, pair});
   }
 
  protected:
