@@ -206,6 +206,13 @@ std::vector<double> ShardedEngine::gradient() {
 std::vector<double> ShardedEngine::cache() {
   return of_chains([](Engine& e) { return e.cache(); });
 }
+std::vector<double> ShardedEngine::fields() {
+  return of_chains([](Engine& e) { return e.fields(); });
+}
+void ShardedEngine::set_shared(int list, const UnitList& of_unit) {
+  each([&](Shard& s) { s.engine->set_shared(list, of_unit); });
+}
+
 std::vector<double> ShardedEngine::state() {
   return of_chains([](Engine& e) { return e.state(); });
 }

@@ -41,6 +41,8 @@ class ShardedEngine : public Engine {
   std::vector<double> cache() override;
   std::vector<double> state() override;
   void set_state(std::span<const double> rows) override;
+  std::vector<double> fields() override;
+  void set_shared(int list, const UnitList& of_unit) override;
   void initialize() override;
   void set_beta(std::span<const double> per_chain) override;
   std::vector<double> beta() override;

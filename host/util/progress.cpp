@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "host/util/interrupt.hpp"
 #include "host/util/processes.hpp"
 #include "host/util/program.hpp"
 
