@@ -112,6 +112,11 @@ class Graph:
         for s in self.sources.values():
             for owner, name, count in s.members:
                 self.members[name].append((owner, count, s.path))
+        self.types = defaultdict(set)  # of a variable's or a member's name: the classes it is declared with
+        for s in self.sources.values():
+            for name, kind in s.types:
+                if kind in self.classes:
+                    self.types[name].add(kind)
         self.virtual = {name for s in self.sources.values() for name, _, _, virtual in s.declared if virtual}
         self.closures = {}
         self.where = defaultdict(set)  # qualified name -> files that declare it
@@ -327,6 +332,9 @@ class Graph:
                 if c.receiver is not None and c.name in {v.split("::")[-1] for v in self.virtual_names(f, c.name)}:
                     bases = {v.split("::")[-2] for v in self.virtual_names(f, c.name)}
                     heirs = {h for b in bases for h in self.heirs(b)}
+                    of_receiver = self.types[str(c.receiver[-1])] if c.receiver else set()
+                    if of_receiver and not of_receiver & (bases | heirs):
+                        continue  # a method of that name of classes that have no virtual one
                     self.edges[f] |= {g for g in methods[c.name] if g.owner.split("::")[-1] in heirs
                                       and len(g.parameters) == len(c.arguments)}
                 if c.receiver is None:

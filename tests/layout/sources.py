@@ -115,7 +115,12 @@ class Source:
         self.functions, self.classes, self.members = [], {}, []
         self.callables = set(re.findall(r"using (\w+) =\s*std::function<", text)) | {"function"}
         self.declared = []  # (name, parameters, line) of every function, also where it has no body here
-        self.scope(tokens_of(text), [], set())
+        tokens = tokens_of(text)
+        # Variables and members, by name: the last word of the types that they are declared with.
+        self.types = [(str(tokens[i]), str(tokens[i - (2 if tokens[i - 1] in ("&", "*") else 1)]))
+                      for i in range(2, len(tokens) - 1)
+                      if tokens[i].is_name and tokens[i + 1] in (";", "=", "{", ",", ")", ":")]
+        self.scope(tokens, [], set())
 
     def scope(self, tokens, owners, template):
         """Declarations between the braces of a namespace or a class."""
