@@ -8,27 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "targets/engine_shape.hpp"
 #include "targets/transition_data.hpp"
 
 namespace lockstep {
 
-/// What memory needs to know of a model.
-struct EngineShape {
-  int dim, samples, rows, cache_rows, quantities;
-  ParameterLayout layout;
-  bool tempered;   // knows Tempering
-  bool work_rows;  // working rows in memory, for the whole batch
-};
-
-template <class Model>
-EngineShape engine_shape(const Model& model, bool work_rows) {
-  return {model.dim(),  model.samples(),  model.rows(), model.cache_rows(), model.density.quantities(),
-          model.layout, Model::kTempered, work_rows};
-}
-
-/// A Backend gives memory (`vector<T>`), some rows of it to read or to write on the host (`read_rows`,
-/// `write_rows`), and `swap`.
-template <class Backend, class R, class E>
+template <MemoryBackend Backend, class R, class E>
 class EngineMemory : public Engine {
  public:
   EngineMemory(const EngineShape& shape, const EngineSpec& spec)

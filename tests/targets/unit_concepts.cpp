@@ -5,6 +5,7 @@
 
 #include "kernels/random_walk.hpp"
 #include "targets/all.hpp"
+#include "targets/engine_cpu_memory.hpp"
 #include "targets/transitions.hpp"
 
 namespace {
@@ -73,6 +74,25 @@ TEST(Concepts, Transitions) {
   EXPECT_TRUE((TransitionFunction<RandomWalk, Floats, Doubles, OpaquePath>));
   EXPECT_FALSE((TransitionFunction<WithoutEnd, Floats, Doubles, OpaquePath>));
   EXPECT_FALSE((TransitionFunction<WithoutInfo, Floats, Doubles, OpaquePath>));
+}
+
+/// A model and a back end without one member.
+struct WithoutBox : OpaquePath {
+  void box() const = delete;
+};
+struct WithoutFill : CpuBackend {
+  using CpuBackend::CpuBackend;
+  template <class T>
+  static void fill(AlignedVector<T>& v, T value) = delete;
+};
+
+TEST(Concepts, ModelsAndBackEnds) {
+  EXPECT_TRUE(ModelFunction<OpaquePlain> && ModelFunction<OpaquePath> && ModelFunction<OpaqueExtended>);
+  EXPECT_TRUE((ModelFunction<Path<Gaussian, 2, false>, float>));
+  EXPECT_FALSE(ModelFunction<WithoutBox>);
+  EXPECT_FALSE(ModelFunction<Gaussian>);
+  EXPECT_TRUE(MemoryBackend<CpuBackend>);
+  EXPECT_FALSE(MemoryBackend<WithoutFill>);
 }
 
 }  // namespace
