@@ -51,13 +51,10 @@ class CudaBlocks {
     // which must not be while it is captured.
     wait();
     evaluate_density(true, true);
-    if (own_pace_) return capture_own_pace();
-    before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
-    for (std::size_t p = 0; p < parts_.size(); ++p) capture(int(p));
-    after_.capture(stream_, [&] {
-      accumulate();
-      enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
-    });
+    if (own_pace_)
+      capture_own_pace();
+    else
+      capture_iteration();
   }
 
   /// What a chain holds of device memory.
@@ -102,6 +99,14 @@ class CudaBlocks {
   };
   bool keeps_gradients() const {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.first->gradients; });
+  }
+  void capture_iteration() {
+    before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
+    for (std::size_t p = 0; p < parts_.size(); ++p) capture(int(p));
+    after_.capture(stream_, [&] {
+      accumulate();
+      enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
+    });
   }
   /// One of the transitions of an iteration. The gradient is kept with the position if any of them takes it.
   void capture(int p) {

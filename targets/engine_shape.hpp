@@ -25,13 +25,14 @@ EngineShape engine_shape(const Model& model, bool work_rows) {
 /// of `swap`.
 template <class B>
 concept MemoryBackend = std::constructible_from<B, const EngineSpec&> &&
-    requires(B backend, typename B::template vector<double> v, std::vector<double> host) {
+    requires(typename B::template vector<double>& v, std::vector<double>& host,
+             void (*reads)(const double*, std::size_t), void (*writes)(double*, std::size_t)) {
   { B::data(v) } -> std::same_as<double*>;
   { B::to_host(v) } -> std::same_as<std::vector<double>>;
   B::from_host(v, host);
   B::fill(v, 0.0);
-  B::read_rows(v, 1, 1, 0, 1, [](const double*, std::size_t) {});
-  B::write_rows(v, 1, 1, 0, 1, [](double*, std::size_t) {});
+  B::read_rows(v, 1, 1, 0, 1, reads);
+  B::write_rows(v, 1, 1, 0, 1, writes);
 };
 
 }  // namespace lockstep
