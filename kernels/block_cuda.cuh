@@ -3,11 +3,11 @@
 // The block driver on a GPU (kernels/block_cpu.hpp says why there is one): one launch per stage over the whole batch,
 // and between a step's move and its push the density's own launches. Same stage functions.
 //
-// All of it is captured in CUDA graphs when an engine first runs: what comes before the transitions of an iteration and
-// after them, and three pieces of each transition: its begin, a step to the next gradient, the last of these with what
-// follows it. (A graph of whole iterations would be as long as the
-// trajectory, and there would be one for every length.) A graph's arguments are constants: what differs between
-// launches, iterations and steps is read from device memory.
+// All of it is captured in CUDA graphs when an engine first runs: three pieces of each transition (its begin, a step to
+// the next gradient, the last of these with what follows it), and what an iteration has before and after its
+// transitions. (A graph of whole iterations would be as long as the trajectory, and there would be one for every
+// length.) A graph's arguments are constants: what differs between launches, iterations and steps is read from device
+// memory. Where chains go at their own pace, a graph is a round of a step of every chain.
 #include <algorithm>
 #include <cassert>
 #include <vector>
@@ -80,7 +80,7 @@ class CudaBlocks {
     if (own_pace_) return advance_at_own_pace(spec);
     const int parts = int(parts_.size());
     for (std::uint32_t iteration = spec.begin; iteration < spec.end; ++iteration) {
-      before_.launch(stream_);
+      if constexpr (Model::kTempered) before_.launch(stream_);
       for (int k = 0; k < parts; ++k) {
         const int p = spec.backwards ? parts - 1 - k : k;
         graphs_[p].begin.launch(stream_);
@@ -88,7 +88,7 @@ class CudaBlocks {
         for (int s = 1; s < last; ++s) graphs_[p].step.launch(stream_);
         graphs_[p].last.launch(stream_);
       }
-      after_.launch(stream_);
+      if (parts > 1) after_.launch(stream_);
     }
     LOCKSTEP_CHECK_CUDA(cudaStreamSynchronize(stream_));
   }
@@ -101,12 +101,9 @@ class CudaBlocks {
     return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.first->gradients; });
   }
   void capture_iteration() {
-    before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
+    if constexpr (Model::kTempered) before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
     for (std::size_t p = 0; p < parts_.size(); ++p) capture(int(p));
-    after_.capture(stream_, [&] {
-      accumulate();
-      enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
-    });
+    if (parts_.size() > 1) after_.capture(stream_, [&] { end_iteration(); });
   }
   /// One of the transitions of an iteration. The gradient is kept with the position if any of them takes it.
   void capture(int p) {
@@ -129,6 +126,7 @@ class CudaBlocks {
         if (keeps_gradients()) run<ModelStage::no_step>(p);
       }
       decide(p);
+      if (parts_.size() == 1) end_iteration();
     });
   }
   /// A round of a step of every chain, and of the end of a transition and the begin of the next where one ends.
@@ -231,10 +229,14 @@ class CudaBlocks {
     run(TransitionStage::decided, p);
   }
   /// What follows the transitions of an iteration.
+  void end_iteration() {
+    accumulate();
+    enqueue(stream_, 1, 1, count_iteration_kernel<R, E>, launch_.data());
+  }
   void accumulate() {
     const int n = model_.samples(), count = density_.quantities(), chains = density_.chains();
     const std::ptrdiff_t stride = std::ptrdiff_t(model_.rows() + model_.cache_rows()) * chains;
-    run<ModelStage::temper>();
+    if (Model::kTempered || parts_.size() > 1) run<ModelStage::temper>();
     run<ModelStage::copy>();
     for (int i = 0; i < n && count > 0; ++i)
       density_.quantities(energy_.data() + std::ptrdiff_t(i) * model_.dim() * chains, stride,

@@ -32,7 +32,7 @@ struct LaunchSpec {
   bool jitter = true;        // false: exactly num_leapfrog (or trajectory_time / step_size) steps
   bool short_steps = false;  // a fifth of the iterations take steps of 1/4 or 1/16
   bool record = false;       // add to the accumulators
-  bool chees = false;        // add to the ChEES statistic
+  bool chees = false;        // add to the ChEES statistic, where the first transition has trajectories
   bool covariance = false;   // accumulate cross moments too
   Tempering tempering = Tempering::fixed;
   int first_level = 0;  // anneal: the ladder's index at iteration `begin`

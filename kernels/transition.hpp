@@ -15,7 +15,7 @@
 //   decided(model, spec, draw, proposal, w)   with the state as it is now in w.position, w.cache
 //
 // is told. Lanes that wait for others are moved and pushed too, with s > steps: that must change nothing.
-//
+// Between steps w.xe and w.ce are the driver's; when `end` is called w.x, w.g and w.ce must belong together.
 // Several transitions may follow one another in an iteration (EngineSpec::then), each with random numbers and data of its
 // own; one that takes no step then takes the gradient where it leads, if another wants it, and counts it.
 //
@@ -42,7 +42,7 @@ struct TransitionField {
 /// What the host needs to know of a transition.
 struct TransitionInfo {
   std::string name, summary, formula, source;
-  bool gradients = true;    // takes at least one each iteration; without, far proposals are no divergences
+  bool gradients = true;    // kGradients; without, far proposals are no divergences
   bool trajectory = false;  // of a length that is chosen (num_leapfrog, trajectory_time), else of one step
   double target_acceptance =
       0.9;                    // of dual averaging (of HMC at 0.8 the banana's tails are biased, and silent)
@@ -56,7 +56,7 @@ struct TransitionInfo {
 struct TransitionDefaults {
   static constexpr bool kGradients = true;  // a step takes the gradient
   static constexpr bool kEnergies =
-      false;  // a step takes the log density, into w.ce; else the last one alone does
+      false;  // every step takes the log density, into w.ce; else the last one at least
   /// `push` may raise proposal.steps: it ends when it sees fit. The block driver then lets each chain begin its next
   /// iteration while others go on with theirs; begin wants one step at least.
   static constexpr bool kSelfEnding = false;

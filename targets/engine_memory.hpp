@@ -137,6 +137,7 @@ class EngineMemory : public Engine {
   void advance(const LaunchSpec& spec) override {
     LaunchSpec s = spec;
     s.covariance = moments_.covariance;
+    s.chees = s.chees && transitions_.front()->trajectory;  // another may leave no momentum to take it from
     assert(draws_.empty() || kept(s, s.store_from, s.thin) <= draw_capacity_);
     assert(overview_.empty() || kept(s, s.overview_from, s.overview_thin) <= overview_capacity_);
     if (shape_.tempered && s.tempering == Tempering::swap) return advance_swapping(s);
@@ -250,6 +251,7 @@ class EngineMemory : public Engine {
 
   template <class T>
   void put_rows(Vector<T>& to, int rows, int first, int count, std::span<const double> from) {
+    if (count == 0) return;
     Backend::write_rows(to, tiles_, rows, first, count, [&](T* host, std::size_t tile_stride) {
 #pragma omp parallel for num_threads(threads_) if (tiles_ > kManyTiles)
       for (int t = 0; t < tiles_; ++t)
@@ -267,6 +269,7 @@ class EngineMemory : public Engine {
   template <class T>
   std::vector<double> get_rows(const Vector<T>& from, int rows, int first, int count) const {
     std::vector<double> out(std::size_t(count) * chains_);
+    if (count == 0) return out;
     Backend::read_rows(from, tiles_, rows, first, count, [&](const T* host, std::size_t tile_stride) {
 #pragma omp parallel for num_threads(threads_) if (tiles_ > kManyTiles)
       for (int t = 0; t < tiles_; ++t)

@@ -88,10 +88,11 @@ struct RunLoop {
     t = launch.end - first;
     return {engine, launch};
   }
-  /// Where the run may rest: saves it where it is time to, and ends it where the user wants to stop.
+  /// Where the run may rest: saves it where it is time to, and ends it where the user wants to stop; at its end
+  /// too, where more is to come.
   template <class... Recorders>
   void save(Recorders&... recorders) {
-    if (t >= end) return;
+    if (t >= end && stage == "sampling") return;
     interrupted = Processes::all().interrupted();
     context.stages->save(
         name, interrupted, [&](Checkpoint& c) { fields(c, recorders...); }, [&] { state = engine.state(); });

@@ -28,7 +28,8 @@ std::string shown_time(double s) {
 
 class Printer : public Progress {
  public:
-  Printer(bool quiet, std::string what, bool stops) : what_(std::move(what)), quiet_(quiet), stops_(stops) {
+  Printer(bool quiet, std::string what, bool stops)
+      : what_(std::move(what)), quiet_(Processes::all().of_first(quiet) != 0), stops_(stops) {
     if (stops) interrupted();  // from here on somebody asks
   }
   ~Printer() override {

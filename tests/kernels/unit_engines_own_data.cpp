@@ -82,6 +82,7 @@ BatchCase make_case(ModelKind kind = ModelKind::plain) {
   c.then = spec.then;
   c.chains = 75;
   c.iterations = 8;
+  c.chees = true;
   c.prepare = [](Engine& e) { prepare<Transition>(e, 15); };
   return c;
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/random_walk.hpp"
 #include "targets/all.hpp"
+#include "targets/all_transitions.hpp"
 #include "targets/engine_cpu_memory.hpp"
 #include "targets/transitions.hpp"
 
@@ -74,6 +75,12 @@ TEST(Concepts, Transitions) {
   EXPECT_TRUE((TransitionFunction<RandomWalk, Floats, Doubles, OpaquePath>));
   EXPECT_FALSE((TransitionFunction<WithoutEnd, Floats, Doubles, OpaquePath>));
   EXPECT_FALSE((TransitionFunction<WithoutInfo, Floats, Doubles, OpaquePath>));
+}
+
+TEST(Concepts, WhatATransitionTakesIsWhatItSays) {
+  for_each_transition([]<class Transition>() {
+    EXPECT_EQ(Transition::info().gradients, Transition::kGradients) << Transition::info().name;
+  });
 }
 
 /// A model and a back end without one member.
