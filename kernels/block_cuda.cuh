@@ -8,7 +8,6 @@
 // transitions. (A graph of whole iterations would be as long as the trajectory, and there would be one for every
 // length.) A graph's arguments are constants: what differs between launches, iterations and steps is read from device
 // memory. Where chains go at their own pace, a graph is a round of a step of every chain.
-#include <algorithm>
 #include <cassert>
 #include <vector>
 
@@ -23,7 +22,7 @@ template <class R, class E, class Model>
 class CudaBlocks {
  public:
   using Transition = CudaTransition<R, E, Model>;
-  using Parts = std::vector<std::pair<const Transition*, TransitionPart>>;
+  using Parts = TransitionParts<Transition>;
   CudaBlocks(const Model& model, const Parts& parts, CudaDensity<R, E>& density, const BatchView<R, E>& b,
              cudaStream_t stream)
       : model_(model),
@@ -97,9 +96,6 @@ class CudaBlocks {
   struct Graphs {
     CudaGraph begin, step, last;
   };
-  bool keeps_gradients() const {
-    return std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.first->gradients; });
-  }
   void capture_iteration() {
     if constexpr (Model::kTempered) before_.capture(stream_, [&] { run<ModelStage::anneal>(); });
     for (std::size_t p = 0; p < parts_.size(); ++p) capture(int(p));
@@ -120,10 +116,10 @@ class CudaBlocks {
       });
     graphs_[p].last.capture(stream_, [&] {
       if (transition.takes_steps()) {
-        step(p, transition.gradients || keeps_gradients(), true);
+        step(p, transition.gradients || keeps_gradients(parts_), true);
       } else {
-        evaluate(keeps_gradients(), true);
-        if (keeps_gradients()) run<ModelStage::no_step>(p);
+        evaluate(keeps_gradients(parts_), true);
+        if (keeps_gradients(parts_)) run<ModelStage::no_step>(p);
       }
       decide(p);
       if (parts_.size() == 1) end_iteration();

@@ -26,13 +26,12 @@ class ChainBlock {
   static constexpr bool kOnePrecision = std::is_same_v<L, E>;
 
  public:
-  using Parts = std::vector<std::pair<const Transition*, TransitionPart>>;
+  using Parts = TransitionParts<Transition>;
   /// With the transitions of an iteration.
   ChainBlock(const Model& model, BlockDensity<R, S>& density, const Parts& parts)
       : model_(model),
         parts_(parts),
-        keeps_gradients_(
-            std::any_of(parts.begin(), parts.end(), [](const auto& p) { return p.first->gradients; })),
+        keeps_gradients_(keeps_gradients(parts)),
         density_(density),
         chains_(density.chains()),
         state_rows_(3 * model.rows()),
@@ -51,6 +50,7 @@ class ChainBlock {
     for (int c = 0; c < chains_; ++c) unit[c] = b.unit[first + (c < count ? c : 0)];
     density_.bind(unit.data(), count);
     groups_.resize(parts_.size());
+    proposals_.resize(parts_.size());
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const auto own = parts_[p].second.of(b);
       groups_[p].clear();
@@ -58,8 +58,8 @@ class ChainBlock {
         groups_[p].push_back(make_lanes<L, E>(
             model_, own, first + c, covariance,
             make_workspace(model_, rows<L>(state_, state_rows_, k), rows<E>(energy_, energy_rows_, k))));
+      proposals_[p].assign(groups_[p].size(), {});
     }
-    proposals_.assign(parts_.size(), std::vector<Proposal<L, E>>(chains().size()));
     beta_.resize(chains().size());
     batch_ = b;
     first_ = first;

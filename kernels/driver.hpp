@@ -3,6 +3,10 @@
 // The fused driver: a group of lanes advances its chains through many iterations of one launch.
 // Stages of an iteration: load, propose (with gradients), evaluate, decide, accumulate. The block driver
 // (kernels/block_cpu.hpp) calls the same stages one by one over many chains; a test holds them to equal bits.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "kernels/hmc.hpp"
 #include "kernels/tempering.hpp"
 
@@ -30,6 +34,14 @@ struct TransitionPart {
     return b;
   }
 };
+
+/// The transitions of an iteration, in the types of a back end; and whether the gradient is kept with the position.
+template <class Transition>
+using TransitionParts = std::vector<std::pair<const Transition*, TransitionPart>>;
+template <class Transition>
+bool keeps_gradients(const TransitionParts<Transition>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.first->gradients; });
+}
 
 /// The rows of one group of lanes.
 template <class L, class E, class V, class VE>

@@ -16,14 +16,11 @@ class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
   /// With the transitions of the spec. Throws std::invalid_argument where one that ends when it sees fit is among
   /// several.
   BlockEngine(Model model, const EngineSpec& spec,
-              std::vector<const BlockTransition<L, E, Model>*> transitions, BlockDensityMaker<R, S> density)
+              const std::vector<const BlockTransition<L, E, Model>*>& transitions,
+              BlockDensityMaker<R, S> density)
       : EngineMemory<CpuBackend, R, S>(engine_shape(model, false), spec),
         model_(model),
-        work_{spec.threads, std::move(density), {}} {
-    check_composition(transitions);
-    for (std::size_t p = 0; p < transitions.size(); ++p)
-      work_.parts.push_back({transitions[p], data_before(transitions_of(spec), p, model.rows())});
-  }
+        work_{spec.threads, std::move(density), compose(spec, transitions, model.rows())} {}
 
  private:
   void start(const BatchView<R, S>& b) override {
@@ -33,7 +30,7 @@ class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
     for_each_block(model_, b, spec.covariance, work_, [&](auto& block) { block.advance(spec); });
   }
   const Model model_;
-  BlockWork<L, E, Model> work_;
+  const BlockWork<L, E, Model> work_;
 };
 
 /// In the machine's packs. Compiled once for each precision (block.in).
@@ -47,7 +44,7 @@ std::unique_ptr<Engine> make_block_engine(const EngineSpec& spec, OpaqueDensity 
       transitions.push_back(std::get<const Block*>(
           std::get<CpuTransition<R, E>>(static_cast<const CpuTransitions*>(info)->of)));
     return std::make_unique<BlockEngine<MachinePack<R>, MachineEnergies<R, E>, Model>>(
-        make_model<Model>(density, spec.model), spec, std::move(transitions), std::move(make));
+        make_model<Model>(density, spec.model), spec, transitions, std::move(make));
   });
 }
 

@@ -77,17 +77,12 @@ std::unique_ptr<Engine> make_cuda_block_engine(const EngineSpec& spec,
     using Transition = CudaTransition<R, E, Model>;
     const OpaqueDensity opaque{density->dim(), density->quantities()};
     const auto model = make_model<Model>(opaque, spec.model);
-    const auto infos = transitions_of(spec);
     std::vector<const Transition*> transitions;
-    typename CudaBlocks<R, E, Model>::Parts parts;
-    for (std::size_t p = 0; p < infos.size(); ++p) {
-      const auto& of =
-          std::get<CudaTransitionForModels<R, E>>(*cuda_transition_registry().at(infos[p]->name));
-      transitions.push_back(std::get<const Transition*>(of));
-      parts.push_back({transitions.back(), data_before(infos, p, model.rows())});
-    }
-    check_composition(transitions);
-    return std::make_unique<CudaBlockEngine<R, E, Model>>(model, spec, std::move(parts), std::move(density));
+    for (const TransitionInfo* info : transitions_of(spec))
+      transitions.push_back(std::get<const Transition*>(
+          std::get<CudaTransitionForModels<R, E>>(*cuda_transition_registry().at(info->name))));
+    return std::make_unique<CudaBlockEngine<R, E, Model>>(
+        model, spec, compose(spec, transitions, model.rows()), std::move(density));
   });
 }
 extern template std::unique_ptr<Engine> make_cuda_block_engine<float, float>(
