@@ -16,9 +16,9 @@ std::vector<double> quadratic_ladder(int steps);
 void check_ladder(const std::vector<double>& ladder);
 
 /// How far apart two levels are, from one step of sequential Monte Carlo, its log weights before and log
-/// increments log g = -step Delta, Delta = log base - (log target - log zeta): sqrt(log(sum W g^2 / (sum W g)^2)), the step times the sd of Delta for small steps.
-/// Where Delta is Gaussian the rejection rate is this over sqrt(pi). Source: the conditional effective sample
-/// size of Zhou, Johansen & Aston (2016), JCGS 25(3).
+/// increments log g = -step Delta, Delta = log base - (log target - log zeta): sqrt(log(sum W g^2 / (sum W g)^2)),
+/// the step times the sd of Delta for small steps. Where Delta is Gaussian the rejection rate is this over sqrt(pi).
+/// Source: the conditional effective sample size of Zhou, Johansen & Aston (2016), JCGS 25(3).
 double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments);
 
 /// Step sizes of levels, which wander with the noise of acceptance: each becomes the geometric mean over its

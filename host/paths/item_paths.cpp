@@ -168,18 +168,6 @@ class ItemRecorder {
     return out;
   }
 
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("acceptance", acceptance_);
-    archive("round_trips", round_trips_);
-    archive("top", top_);
-    archive("bottom", bottom_);
-    archive("half_top", half_top_);
-    archive("half_bottom", half_bottom_);
-    archive("gradients", gradients_);
-    archive("divergences", divergences_);
-  }
-
  private:
   int runs_, iterations_, middle_;
   std::vector<double> acceptance_, round_trips_;               // [item]
@@ -206,15 +194,13 @@ ItemRuns temper_items(const RunContext& context, const ItemBatch& batch, const I
   loop.launch.num_leapfrog = schedule.num_leapfrog;
   loop.launch.jitter = schedule.num_leapfrog > 1;
   loop.launch.tempering = tempering;
-  if (!loop.take_up(recorder)) {
-    set_per_unit(*engine, ParameterLayout::beta, {0});
-    set_per_unit(*engine, ParameterLayout::step_size, {by_levels ? schedule.step_size.front() : shortest});
-    auto x = item_draws(context, batch, 0);
-    // Beginning where beta = 0.05: at the base the control would take long to leave.
-    if (joint) x.insert(x.end(), engine->chains(), -3.0);
-    engine->set_position(x);
-    engine->initialize();
-  }
+  set_per_unit(*engine, ParameterLayout::beta, {0});
+  set_per_unit(*engine, ParameterLayout::step_size, {by_levels ? schedule.step_size.front() : shortest});
+  auto x = item_draws(context, batch, 0);
+  // Beginning where beta = 0.05: at the base the control would take long to leave.
+  if (joint) x.insert(x.end(), engine->chains(), -3.0);
+  engine->set_position(x);
+  engine->initialize();
   while (loop.next()) {  // never saved: a round of items is done or not
     const std::int64_t t = loop.t, boundary = t < discarded ? discarded : t < middle ? middle : iterations;
     loop.launch.end = std::uint32_t(std::min(t + 16, boundary));

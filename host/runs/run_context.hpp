@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// Device, precision, threads and stream key of a run; an exchange. Under `--device cuda` without a usable GPU:
-/// UserError; under `auto` the CPU, of all processes where one of them has no GPU. `label` is the setting's, empty for a single run.
+/// UserError; under `auto` the CPU, of all where one has no GPU. `label`: the setting's, empty for a single run.
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
 /// How a RunOptions becomes what run_chains takes.

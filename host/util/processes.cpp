@@ -103,9 +103,8 @@ void Processes::start(const Launch& launch) {
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   if (size_ == 1 && many)
     throw UserError(
-        "a launcher started more than one process, but MPI takes each to be alone (each would do the whole "
-        "run, "
-        "and write the same files). Use the launcher of the MPI that lockstep was built with");
+        "a launcher started more than one process, but MPI takes each to be alone (each would do the "
+        "whole run, and write the same files). Use the launcher of the MPI that lockstep was built with");
   MPI_Comm machine;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
   MPI_Comm_rank(machine, &rank_here_);
@@ -115,9 +114,8 @@ void Processes::start(const Launch& launch) {
 #else
   if (many)
     throw UserError(
-        "a launcher started more than one process, but this build has no MPI (each would do the whole run, "
-        "and "
-        "write the same files). Build where MPI is installed, or start one process");
+        "a launcher started more than one process, but this build has no MPI (each would do the whole "
+        "run, and write the same files). Build where MPI is installed, or start one process");
 #endif
 }
 
