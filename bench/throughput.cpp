@@ -43,7 +43,7 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   const Adapted adapted = adapt(context, config, options);
   const Frozen& frozen = adapted.frozen;
   auto engine = target.engine(engine_spec(context, frozen.model, options.units, options.chains));
-  set_frozen(*engine, config, frozen);
+  set_frozen(*engine, config, options.units, frozen);
   engine->set_position(adapted.positions);
   engine->initialize();
   LaunchSpec launch;

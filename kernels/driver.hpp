@@ -48,9 +48,9 @@ template <class L, class E, class V, class VE>
 struct Lanes : Workspace<V, VE> {
   TileRows<L> position, gradient;  // the chain's state
   TileRows<E> cache;
-  TileRows<L> parameters;
-  TileRows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
-  double *stats, *moments;                     // rows of kTile
+  ParameterRows<L> parameters;
+  ParameterRows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
+  double *stats, *moments;                          // rows of kTile
   int *mode, *trip;
   Ladder ladder;
   double* trace;  // this group's first beta of the launch's first iteration, or none
@@ -86,13 +86,16 @@ LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<sc
   const auto if_any = [&](double* base, int rows) { return rows > 0 ? at(base, rows) : nullptr; };
   const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
   auto* parameters = at(b.parameters, model.layout.rows());
+  const int step = b.base_place == nullptr ? 1 : b.base_place[2 * tile + 1];
+  const auto* base =
+      b.base_place == nullptr ? nullptr : b.base + b.base_place[2 * tile] + (step == 1 ? 0 : lane);
   const int* slot = b.draws == nullptr ? nullptr : at(b.draw_slot, 1);
   return {workspace,
           {at(b.position, model.rows())},
           {at(b.gradient, model.rows())},
           {at(b.cache, model.cache_rows())},
-          {parameters},
-          {parameters},
+          {{parameters}, base, step},
+          {{parameters}, base, step},
           at(b.stats, kStatRows),
           at(b.moments, moments.rows()),
           at(b.mode, 1),

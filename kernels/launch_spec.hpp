@@ -89,6 +89,8 @@ struct BatchView {
   R *position = nullptr, *gradient = nullptr;   // [tile][rows][32]
   E* cache = nullptr;                           // [tile][cache_rows][32]
   R* parameters = nullptr;                      // [tile][ParameterLayout::rows][32]
+  const R* base = nullptr;                      // of units (Engine::set_base)
+  const int* base_place = nullptr;              // [tile][first, step] of them: step 32 where chains differ
   double *stats = nullptr, *moments = nullptr;  // [tile][..rows][32]
   // Of the transition (TransitionInfo): its fields and counters, and what the chains of a unit share.
   double *fields = nullptr, *counters = nullptr;  // [tile][..rows][32]

@@ -55,6 +55,13 @@ struct FixedRows {
   LOCKSTEP_FN void set(int row, L value) const { write_row<L>(p + row * kStride, value); }
   LOCKSTEP_FN FixedRows from(int row) const { return {p + row * kStride}; }
 };
+/// One number for all lanes in each row.
+template <class L, class Stored = scalar_t<L>>
+struct CommonRows {
+  const Stored* p;
+  LOCKSTEP_FN L operator[](int row) const { return L(static_cast<scalar_t<L>>(p[row])); }
+  LOCKSTEP_FN CommonRows from(int row) const { return {p + row}; }
+};
 /// Of a tile of chains.
 template <class L, class Stored = scalar_t<L>>
 using TileRows = FixedRows<L, kTile, Stored>;

@@ -22,7 +22,8 @@ struct ModelSpec {
   bool learned = true;  // inverse temperatures are part of the state
   double fixed_beta = 0, low = 0, high = 1, g_exponent = 0;
   double box = std::numeric_limits<double>::infinity();
-  bool dense_metric = false, dense_base = false;
+  bool dense_metric = false;
+  int base = 0;  // of a path or a pseudo-extended target, among BaseDensities (kernels/base.hpp)
   Control control = Control::none;  // of a path
 };
 
@@ -90,6 +91,8 @@ class Engine {
   /// Sets the list of that number of the transitions' (TransitionInfo::shared, one after the other) for the chains of
   /// every unit; a unit that is not named has an empty one, as all have at first. Not part of state().
   virtual void set_shared(int list, const UnitList& of_unit) = 0;
+  /// The numbers of a base that the chains of a unit share (kernels/base.hpp), for every unit. Not part of state().
+  virtual void set_base(const UnitList& of_unit) = 0;
   /// Gradient and energy at the present positions; call after set_position or set_parameter.
   virtual void initialize() = 0;
   /// Models on a path: sets the inverse temperatures, and lets the cached log densities follow. No gradient.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "targets/base_data.hpp"
 #include "targets/engine_shape.hpp"
 #include "targets/transition_data.hpp"
 
@@ -61,6 +62,7 @@ class EngineMemory : public Engine {
     chain_.assign(chain.begin(), chain.end());
     unit_.assign(unit.begin(), unit.end());
     if (!lists_.empty()) set_shared(0, {});
+    if (shape_.layout.base != 0) set_base({});
   }
 
   int dim() const override { return shape_.dim; }
@@ -109,6 +111,11 @@ class EngineMemory : public Engine {
     const PlacedLists placed = place_lists(lists_, Backend::to_host(unit_));
     Backend::from_host(shared_, placed.values);
     Backend::from_host(shared_place_, placed.places);
+  }
+  void set_base(const UnitList& of_unit) override {
+    const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_));
+    Backend::from_host(base_, std::vector<R>(placed.values.begin(), placed.values.end()));
+    Backend::from_host(base_place_, placed.places);
   }
 
   void initialize() override { start(view()); }
@@ -159,7 +166,7 @@ class EngineMemory : public Engine {
     };
     return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
                trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
-               overview_, fields_, counters_, shared_, shared_place_);
+               overview_, fields_, counters_, shared_, shared_place_, base_, base_place_);
   }
 
  protected:
@@ -223,6 +230,8 @@ class EngineMemory : public Engine {
     v.field_rows = size_.field;
     v.counters = Backend::data(counters_);
     v.counter_rows = size_.counter;
+    v.base = Backend::data(base_);
+    v.base_place = base_place_.empty() ? nullptr : Backend::data(base_place_);
     v.shared = Backend::data(shared_);
     v.shared_place = Backend::data(shared_place_);
     return v;
@@ -290,10 +299,10 @@ class EngineMemory : public Engine {
   TransitionPart size_;  // of the data of all of them
   MomentLayout moments_;
   int tiles_, threads_, block_threads_;
-  Vector<R> position_, gradient_, parameters_, work_;
+  Vector<R> position_, gradient_, parameters_, base_, work_;
   Vector<E> cache_, work_energy_;
   Vector<double> stats_, accumulators_;
-  Vector<int> mode_, trip_, holder_;
+  Vector<int> mode_, trip_, holder_, base_place_;
   Vector<double> ladder_, level_weight_, level_step_, trace_;
   int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;

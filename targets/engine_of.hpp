@@ -53,11 +53,11 @@ std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineS
   return engine;
 }
 
-/// Fused HMC: of compile-time dimension where the density lists it and no metric or base is dense.
+/// Fused HMC: of compile-time dimension where the density lists it, the metric is diagonal and the base is of axes.
 template <class Backend, class R, class E, class Density>
 std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec& spec) {
   std::unique_ptr<Engine> engine;
-  const bool general = spec.model.dense_metric || spec.model.dense_base;
+  const bool general = spec.model.dense_metric || spec.model.base != 0;
   [&]<int... D>(std::integer_sequence<int, D...>) {
     [[maybe_unused]] auto try_dim = [&]<int K>(std::integral_constant<int, K>) {
       if constexpr (Backend::template specialises<K>())

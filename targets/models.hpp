@@ -34,7 +34,7 @@ concept ModelFunction = requires(const M& m, Rows<L> rows, const L* values) {
 /// A model for a spec: Path or PseudoExtended of some density and dimension.
 template <ModelFunction Model, class Density>
 Model make_model(const Density& density, const ModelSpec& m) {
-  const ParameterLayout layout{density.dim, m.dense_metric, m.dense_base};
+  const ParameterLayout layout{density.dim, m.dense_metric, m.base};
   if constexpr (Model::kExtended)
     return {density, layout, m.pseudo_samples, m.learned, m.fixed_beta, m.low, m.high, m.g_exponent, m.box};
   else

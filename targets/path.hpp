@@ -7,7 +7,7 @@
 //
 // With a control, beta is a function of one more coordinate u, in the last row, and the density is the joint
 // one of (x, u), gamma_beta(u)(x) p(u): joint continuous tempering.
-#include "kernels/lane_parameters.hpp"
+#include "kernels/base.hpp"
 #include "kernels/launch_spec.hpp"
 
 namespace lockstep {
@@ -63,7 +63,7 @@ struct Path {
   LOCKSTEP_FN void finish_gradient(const V& l, X x, P par, G g) const {
     if (!joint()) return;
     const L delta =
-        base_log_density<D, L>(layout, x, par, [](int, L) {}) - (l[0] - par[ParameterLayout::log_zeta]);
+        base_log_density<D, L>(layout, x, par, NoBaseGradient{}) - (l[0] - par[ParameterLayout::log_zeta]);
     const auto t = temperature<L>(x[dim()]);
     g.set(dim(), nfma(t.slope, delta, t.prior_slope));
   }
@@ -85,7 +85,7 @@ struct Path {
   LOCKSTEP_FN void finish_log_density(const V& value, X x, P par, C cache) const {
     const L l = value[0];
     if constexpr (Tempered) {
-      const L b = base_log_density<D, L>(layout, x, par, [](int, L) {});
+      const L b = base_log_density<D, L>(layout, x, par, NoBaseGradient{});
       const L delta = b - (l - par[ParameterLayout::log_zeta]);
       if (joint()) {
         const auto t = temperature<L>(x[dim()]);

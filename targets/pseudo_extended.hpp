@@ -12,7 +12,7 @@
 // E f = E sum_i w_i f(x_i), w = softmax(a) (their Theorem 2.1). Cases: base with inv_sd = 0 is the paper's
 // pure tempering; learned = false is one fixed beta, and with beta = 0 a fixed instrument q = base.
 // Rows: x_1 .. x_N (dim each), then u_1 .. u_N. The gradient costs one gradient of the target per pseudo-sample.
-#include "kernels/lane_parameters.hpp"
+#include "kernels/base.hpp"
 
 namespace lockstep {
 
@@ -80,7 +80,7 @@ struct PseudoExtended {
     const L log_zeta = par[ParameterLayout::log_zeta];
     LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
-      delta[i] = (l[i] - log_zeta) - base_log_density<D, L>(layout, x.from(i * d), par, [](int, L) {});
+      delta[i] = (l[i] - log_zeta) - base_log_density<D, L>(layout, x.from(i * d), par, NoBaseGradient{});
       t[i] = temperature<L>(x, i);
       a[i] = fma(L(1) - t[i].beta, delta[i], -log_g(x, i, t[i]));
       top = max(top, a[i]);
@@ -132,7 +132,7 @@ struct PseudoExtended {
     for (int i = 0; i < n; ++i) {
       const auto xi = x.from(i * d);
       const L l = value[i] - par[ParameterLayout::log_zeta];
-      const L b = base_log_density<D, L>(layout, xi, par, [](int, L) {});
+      const L b = base_log_density<D, L>(layout, xi, par, NoBaseGradient{});
       const auto t = temperature<L>(x, i);
       const L g = log_g(x, i, t);
       const L a = fma(L(1) - t.beta, l - b, -g);

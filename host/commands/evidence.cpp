@@ -22,6 +22,7 @@
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/processes.hpp"
+#include "kernels/base.hpp"
 
 namespace lockstep {
 namespace {
@@ -41,8 +42,8 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
   size.saved = !run.out.empty();
   if (on_path) {
     model.kind = ModelKind::path;
-    model.dense_base = size.covariance;  // or less
-    size.iterations = 0;                 // sums are kept by group
+    if (size.covariance) model.base = base_number<NormalMixture>();  // or less
+    size.iterations = 0;                                             // sums are kept by group
     size.covariance &= c.runs_on();
     size.trace = c.runs_on() ? traced_iterations(int(size.chains)) : 0;
   } else {

@@ -17,6 +17,7 @@
 #include "host/util/clock.hpp"
 #include "host/util/files.hpp"
 #include "host/util/processes.hpp"
+#include "kernels/base.hpp"
 
 namespace lockstep {
 namespace {
@@ -111,7 +112,7 @@ MemoryPlan memory_of(const RunContext& context, const RunOptions& run, const Sam
   size.covariance = options.covariance;
   size.overview = double(options.overview);
   ModelSpec model = config.model;
-  model.dense_base |= config.base_covariance == "full";
+  if (config.base_covariance == "full") model.base = base_number<NormalMixture>();
   return planned_memory(context, model, size);
 }
 

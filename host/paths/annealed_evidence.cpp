@@ -29,10 +29,10 @@ AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int g
   return o;
 }
 
-LogZ shifted(const GaussianBase& base, const LogZ& z) { return z.shifted(base.taken_out()); }
+LogZ shifted(const PathBase& base, const LogZ& z) { return z.shifted(base.taken_out()); }
 
 /// As a stage of its own.
-AnnealingResult anneal_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+AnnealingResult anneal_stage(const RunContext& context, const std::string& name, const PathBase& base,
                              const AnnealingOptions& o) {
   Stage<AnnealingResult> stage(*context.stages, name);
   return stage.done() ? stage.result() : stage.keep(anneal(context, base, o));
@@ -46,7 +46,7 @@ struct BothWays {
 
 /// The reverse runs that belong to `forward`, and the bounds from both.
 BothWays add_reverse(MethodResult& f, const RunContext& context, const std::string& stage,
-                     const GaussianBase& base, AnnealingOptions o, const AnnealingResult& forward) {
+                     const PathBase& base, AnnealingOptions o, const AnnealingResult& forward) {
   o.reverse = true;
   const AnnealingResult back = anneal_stage(context, stage, base, o);
   const Bidirectional b = bidirectional(forward.log_weight, back.log_weight);
@@ -73,7 +73,7 @@ BothWays add_reverse(MethodResult& f, const RunContext& context, const std::stri
   return {bennett, apart};
 }
 
-MethodResult anneal_once(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult anneal_once(const RunContext& context, const PathBase& base, const Pilot& pilot,
                          const EvidenceJob& job, double gradients, int round) {
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
@@ -106,7 +106,7 @@ MethodResult anneal_once(const RunContext& context, const GaussianBase& base, co
 
 }  // namespace
 
-void check_both_ways(MethodResult& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
                      int groups, double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
   const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
@@ -127,7 +127,7 @@ double next_round(double budget, double left, const LogZ& found, double se) {
   return std::min(left, budget * std::max(1.5, 1.2 * ratio * ratio));
 }
 
-MethodResult annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult annealed(const RunContext& context, const PathBase& base, const Pilot& pilot,
                       const EvidenceJob& job, double gradients) {
   const double se = job.run.se;
   double budget = first_round(gradients, se), spent = 0;

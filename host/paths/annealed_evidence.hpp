@@ -22,12 +22,12 @@ double first_round(double gradients, double se);
 double next_round(double budget, double left, const LogZ& found, double se);
 
 /// Annealing, forward or both ways. Where a standard error is asked for, a first round says how many runs it takes.
-MethodResult annealed(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult annealed(const RunContext& context, const PathBase& base, const Pilot& pilot,
                       const EvidenceJob& job, double gradients);
 
 /// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
 /// that no chain has found.
-void check_both_ways(MethodResult& f, const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
                      int groups, double gradients);
 
 }  // namespace lockstep

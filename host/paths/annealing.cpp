@@ -88,7 +88,7 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
   return out;
 }
 
-AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options) {
+AnnealingResult anneal(const RunContext& context, const PathBase& base, const AnnealingOptions& options) {
   const auto clock = Clock::now();
   const int n = options.runs, inner = int(options.ladder.size()) - 2;
   // Units 0 and 1: forward and reverse runs draw from streams of their own.

@@ -52,7 +52,7 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
 
 /// Annealed importance sampling (Neal 2001), all runs in lock step: from independent draws of the base to the
 /// target, or, reverse, from exact draws of the target to the base. Nothing adapts while it runs.
-AnnealingResult anneal(const RunContext& context, const GaussianBase& base, const AnnealingOptions& options);
+AnnealingResult anneal(const RunContext& context, const PathBase& base, const AnnealingOptions& options);
 
 /// Weighted moments of states [row][chain], chains in groups of equal size one after another.
 WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,

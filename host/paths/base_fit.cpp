@@ -36,23 +36,23 @@ void weighted_fit(const Matrix& points_by_axis, const Vector& weight, bool full,
     covariance = diagonal(centred.cwiseAbs2().transpose() * weight);
 }
 
-GaussianBase given(const EvidenceConfig& c) {
+PathBase given(const EvidenceConfig& c) {
   const Eigen::Map<const Vector> mean(c.base_mean.data(), Eigen::Index(c.base_mean.size())),
       sd(c.base_sd.data(), Eigen::Index(c.base_sd.size()));
-  return GaussianBase::from_moments(mean, diagonal(sd.cwiseAbs2()), 1, 0, "gaussian: given moments");
+  return PathBase::from_moments(mean, diagonal(sd.cwiseAbs2()), 1, 0, "gaussian: given moments");
 }
 
-GaussianBase proposed(const RunContext& context, const EvidenceConfig& c) {
+PathBase proposed(const RunContext& context, const EvidenceConfig& c) {
   const int d = context.target->dim();
   const BaseGuess g = context.target->base_guess(c.base_starts, context.key.k0);
-  auto base = GaussianBase::from_moments(
+  auto base = PathBase::from_moments(
       Eigen::Map<const Vector>(g.mean.data(), d), Eigen::Map<const Matrix>(g.covariance.data(), d, d), 1,
       g.log_zeta, fmt::format("mean-field: {} approximations from {} starts", g.components, c.base_starts));
   base.starts = c.base_starts;
   return base;
 }
 
-GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+PathBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
   const ScoutResult found =
       scout(context, {0}, c.scout_particles, run.init_scale, read_starts(run.init, context.target->dim()));
   const int d = found.dim, n = found.particles;
@@ -61,14 +61,14 @@ GaussianBase scouted(const RunContext& context, const EvidenceConfig& c, const R
   const Matrix centred = x.colwise() - mean;
   const Matrix covariance = d <= kMostFullDim ? Matrix(centred * centred.transpose() / (n - 1))
                                               : diagonal(centred.rowwise().squaredNorm() / (n - 1));
-  auto base = GaussianBase::from_moments(mean, covariance, c.base_inflation, found.log_z[0], "scout");
+  auto base = PathBase::from_moments(mean, covariance, c.base_inflation, found.log_z[0], "scout");
   base.gradients = found.gradients[0];
   base.rough = true;
   return base;
 }
 
 /// log of the mean of density / base over draws of the base: what log Z looks like from there.
-double importance_log_z(const RunContext& context, GaussianBase& base) {
+double importance_log_z(const RunContext& context, PathBase& base) {
   constexpr int draws = 1024;
   auto engine = base.path_engine(context, {0}, draws);
   engine->set_position(base.draws(context.key, 0, draws, draws));
@@ -85,7 +85,7 @@ double importance_log_z(const RunContext& context, GaussianBase& base) {
 }
 
 /// Moments of a short run of HMC, whose warm-up starts where `--init` says.
-GaussianBase warmed_up(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+PathBase warmed_up(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
   const int d = context.target->dim();
   RunOptions hmc;
   hmc.sampler = "hmc";
@@ -107,9 +107,8 @@ GaussianBase warmed_up(const RunContext& context, const EvidenceConfig& c, const
   for (int i = 0; i < d; ++i) variance[i] = e.variance(i);
   const Matrix covariance =
       options.covariance ? Matrix(Eigen::Map<const Matrix>(e.covariance.data(), d, d)) : diagonal(variance);
-  auto base =
-      GaussianBase::from_moments(Eigen::Map<const Vector>(e.mean.data(), d), covariance, c.base_inflation, 0,
-                                 fmt::format("warmup: {} chains", options.chains));
+  auto base = PathBase::from_moments(Eigen::Map<const Vector>(e.mean.data(), d), covariance, c.base_inflation,
+                                     0, fmt::format("warmup: {} chains", options.chains));
   base.starts = options.chains;
   base.gradients = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0] + e.gradients +
                    options.chains;  // and the first of each recorded chain
@@ -118,7 +117,7 @@ GaussianBase warmed_up(const RunContext& context, const EvidenceConfig& c, const
 }
 
 /// By variational inference: the best local approximation, or all of them together.
-GaussianBase variational(const RunContext& context, const EvidenceConfig& c, double init_scale) {
+PathBase variational(const RunContext& context, const EvidenceConfig& c, double init_scale) {
   const LocalFits found = fit_local(context, {.starts = c.base_starts, .init_scale = init_scale});
   std::vector<LocalFit> parts = found.distinct();
   if (parts.empty())
@@ -130,9 +129,9 @@ GaussianBase variational(const RunContext& context, const EvidenceConfig& c, dou
   const bool all = c.base == "mixture";
   if (!all) parts.resize(1);
   const MixtureMoments m = mixture_moments(parts);
-  auto base = GaussianBase::from_moments(m.mean, m.covariance, c.base_inflation, m.log_sum,
-                                         fmt::format("{}: {} of {} starts converged, {} distinct", c.base,
-                                                     found.converged(), c.base_starts, distinct));
+  auto base = PathBase::from_moments(m.mean, m.covariance, c.base_inflation, m.log_sum,
+                                     fmt::format("{}: {} of {} starts converged, {} distinct", c.base,
+                                                 found.converged(), c.base_starts, distinct));
   base.gradients = found.gradients;
   base.starts = c.base_starts;
   base.partial = !all && distinct > 1;
@@ -188,7 +187,7 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
         base, c.method()));
 }
 
-GaussianBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+PathBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
   check_base(*context.target, c, run);
   const std::string base = base_name(*context.target, c);
   if (base == "gaussian") return given(c);
@@ -207,20 +206,20 @@ std::vector<double> pooled_weights(const Pilot& pilot) {
   return weight;
 }
 
-GaussianBase refit_base(const GaussianBase& old, const Pilot& pilot, double inflation) {
+PathBase refit_base(const PathBase& old, const Pilot& pilot, double inflation) {
   const int d = old.dim();
   const auto pooled = pooled_weights(pilot);
   Vector weight = Eigen::Map<const Vector>(pooled.data(), Eigen::Index(pooled.size()));
   weight /= weight.sum();
   const double effective = 1 / weight.squaredNorm();
-  GaussianBase next = old;
+  PathBase next = old;
   if (effective >= 20) {
     const Eigen::Map<const Matrix> x(pilot.last.data(), weight.size(), d);
     Vector mean;
     Matrix covariance;
     weighted_fit(x, weight, d <= kMostFullDim && effective >= 10.0 * (d + 1), mean, covariance);
-    next = GaussianBase::from_moments(mean, covariance, inflation, old.taken_out() + pilot.log_z.back(),
-                                      old.how + "; refitted");
+    next = PathBase::from_moments(mean, covariance, inflation, old.taken_out() + pilot.log_z.back(),
+                                  old.how + "; refitted");
     next.fit_metric(pilot.curvature);
     next.partial = old.partial;  // particles of such a base tell nothing of the others
     next.warning = old.warning;

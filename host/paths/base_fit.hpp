@@ -8,7 +8,7 @@ namespace lockstep {
 
 /// The base that `config.base` names. `run` says where warm-up chains start, and how widely the scout and
 /// ADVI do. UserError where the target does not lend itself to it.
-GaussianBase fit_base(const RunContext& context, const EvidenceConfig& config, const RunOptions& run);
+PathBase fit_base(const RunContext& context, const EvidenceConfig& config, const RunOptions& run);
 
 /// UserError where the target does not lend itself to the base that is asked for, or where starts are given
 /// that this base does not use.
@@ -24,6 +24,6 @@ std::vector<double> pooled_weights(const Pilot& pilot);
 /// standard deviations times `inflation`. Only the variances where fewer than 10 (d + 1) particles are
 /// effective, (sum w)^2 / sum w^2; with fewer than 20 the old base stays, and says so. Gradients of the old
 /// base and the pilot are added up.
-GaussianBase refit_base(const GaussianBase& old, const Pilot& pilot, double inflation);
+PathBase refit_base(const PathBase& old, const Pilot& pilot, double inflation);
 
 }  // namespace lockstep

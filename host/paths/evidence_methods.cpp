@@ -75,7 +75,7 @@ void report_chains(MethodResult& f, const PathRunResult& r, double least_trips) 
   }
 }
 
-MethodResult tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult tempered(const RunContext& context, const PathBase& base, const Pilot& pilot,
                       const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
@@ -117,7 +117,7 @@ MethodResult tempered(const RunContext& context, const GaussianBase& base, const
 }
 
 /// Parallel tempering, and thermodynamic integration over its levels.
-MethodResult laddered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult laddered(const RunContext& context, const PathBase& base, const Pilot& pilot,
                       const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   ParallelTemperingOptions o{path_run(job, base.dim(), gradients), 0, {}, true};
@@ -168,7 +168,7 @@ MethodResult laddered(const RunContext& context, const GaussianBase& base, const
   return f;
 }
 
-MethodResult sequential(const Pilot& pilot, const GaussianBase& base, const EvidenceJob& job,
+MethodResult sequential(const Pilot& pilot, const PathBase& base, const EvidenceJob& job,
                         const TargetInstance& target) {
   const EvidenceConfig& c = job.config;
   MethodResult f;
@@ -201,7 +201,7 @@ MethodResult sequential(const Pilot& pilot, const GaussianBase& base, const Evid
 
 }  // namespace
 
-MethodResult run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult run_method(const RunContext& context, const PathBase& base, const Pilot& pilot,
                         const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;

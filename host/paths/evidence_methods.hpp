@@ -5,7 +5,7 @@
 namespace lockstep {
 
 /// Runs the method on the path from a fitted base, after its pilot. `gradients` is what may still be spent.
-MethodResult run_method(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+MethodResult run_method(const RunContext& context, const PathBase& base, const Pilot& pilot,
                         const EvidenceJob& job, double gradients);
 
 /// Base, pilot and method, with all that they spent and what the report says of them.

@@ -27,9 +27,9 @@ PilotOptions pilot_options(const EvidenceConfig& c) {
 }
 
 /// The base with its metric, refitted where that is worth it.
-GaussianBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  Stage<GaussianBase> fit(*context.stages, "fit");
-  GaussianBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
+PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+  Stage<PathBase> fit(*context.stages, "fit");
+  PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
   PilotOptions small = pilot_options(c);
   small.particles = small.seeds = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
@@ -53,7 +53,7 @@ struct PathResult {
 };
 
 /// Sequential Monte Carlo: the pilot is the run itself, and the whole budget its own.
-PathResult run_particles(const RunContext& context, const EvidenceJob& job, const GaussianBase& base) {
+PathResult run_particles(const RunContext& context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   PilotOptions p = pilot_options(c);
   p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
@@ -78,7 +78,7 @@ PathResult run_particles(const RunContext& context, const EvidenceJob& job, cons
   }
 }
 
-PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, const GaussianBase& base) {
+PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c));
   const double spent = base.gradients + pilot.gradients;
@@ -98,12 +98,12 @@ PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, co
 MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;
-  Stage<GaussianBase> stage(*context.stages, "base");
-  const GaussianBase& base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run));
+  Stage<PathBase> stage(*context.stages, "base");
+  const PathBase& base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run));
   const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
-  const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.sd());
+  const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.density.sd());
   if (!missing.empty()) {
     const Eigen::VectorXd& x = known[missing[0]].x;
     f.failed.push_back("starts");
@@ -118,7 +118,7 @@ MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
   // Chains that come from too narrow a base agree with one another long before they know the target's tails.
   // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
   const bool of_draws = c.base == "scout" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
-  std::vector<double> sd = base.sd();
+  std::vector<double> sd = base.density.sd();
   for (double& v : sd) v /= c.base_inflation;
   const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
   if (widest > kNarrow) {
@@ -132,9 +132,10 @@ MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
   d.base_log_zeta = base.log_zeta;
   d.base_gradients = base.gradients;
   if (base.starts > 0) d.base_starts = base.starts;
-  d.base_mean.assign(base.mean.begin(), base.mean.end());
+  const Eigen::VectorXd mean = base.density.mean();
+  d.base_mean.assign(mean.begin(), mean.end());
   if (job.covariance) {
-    const Eigen::MatrixXd m = base.covariance();
+    const Eigen::MatrixXd m = base.density.covariance();
     d.base_covariance.assign(m.data(), m.data() + m.size());
   }
   if (std::isnan(d.barrier)) d.barrier = pilot.barrier;  // chains at fixed levels measure it again

@@ -7,7 +7,7 @@
 
 #include "host/estimators/log_z_estimators.hpp"
 #include "host/paths/annealing.hpp"
-#include "host/runs/base_rows.hpp"
+#include "host/runs/base_density.hpp"
 #include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
@@ -44,7 +44,7 @@ std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& 
   const int d = context.target->dim();
   auto engine = make_engine(
       context, engine_spec(context, {.kind = ModelKind::path, .control = control}, batch.items, batch.runs));
-  BaseRows base;
+  BaseAxes base;
   for (std::uint32_t item : batch.items) {
     double sum = -0.5 * d * std::log(2 * kPi);
     for (int i = 0; i < d; ++i) {
@@ -55,7 +55,7 @@ std::unique_ptr<Engine> item_engine(const RunContext& context, const ItemBatch& 
     }
     base.log_norm.push_back(sum);
   }
-  write_base(*engine, base);
+  write_bases(*engine, base);
   set_axis(*engine, engine->layout().scale(), base.sd, d);
   set_per_unit(*engine, ParameterLayout::scale_u, {1.4});
   set_per_unit(*engine, ParameterLayout::log_zeta,

@@ -14,7 +14,7 @@ namespace {
 /// are not recorded the ladder adapts, after rounds of doubling length.
 class Copies {
  public:
-  Copies(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+  Copies(const RunContext& context, const PathBase& base, const Pilot& pilot,
          const ParallelTemperingOptions& o)
       : options_(o),
         pilot_(pilot),
@@ -170,7 +170,7 @@ class Copies {
 
 }  // namespace
 
-ParallelTemperingResult run_parallel_tempering(const RunContext& context, const GaussianBase& base,
+ParallelTemperingResult run_parallel_tempering(const RunContext& context, const PathBase& base,
                                                const Pilot& pilot, const ParallelTemperingOptions& o) {
   Copies copies(context, base, pilot, o);
   const int n = copies.chains();

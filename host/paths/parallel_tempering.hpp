@@ -24,7 +24,7 @@ struct ParallelTemperingResult : PathRunResult {
 /// even-odd swaps of neighbours. Chains begin in the pilot's states; the ladder is re-spaced to equal
 /// rejection after rounds of doubling length; step sizes are the pilot's. All of it is frozen before anything
 /// is recorded. Source: Syed, Bouchard-Cote, Deligiannidis & Doucet (2022).
-ParallelTemperingResult run_parallel_tempering(const RunContext& context, const GaussianBase& base,
+ParallelTemperingResult run_parallel_tempering(const RunContext& context, const PathBase& base,
                                                const Pilot& pilot, const ParallelTemperingOptions& options);
 
 }  // namespace lockstep

@@ -95,7 +95,7 @@ Pilot Pilot::on_ladder(std::vector<double> other) const {
   return out;
 }
 
-PilotRun::PilotRun(const RunContext& context, const GaussianBase& base, const PilotOptions& options)
+PilotRun::PilotRun(const RunContext& context, const PathBase& base, const PilotOptions& options)
     : context_(context),
       options_(options),
       particles_(
@@ -166,7 +166,7 @@ Pilot PilotRun::finish() {
   return out;
 }
 
-Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options) {
+Pilot run_pilot(const RunContext& context, const PathBase& base, const PilotOptions& options) {
   PilotRun run(context, base, options);
   context.stages->take_up("levels", run);
   while (run.step()) {
@@ -176,7 +176,7 @@ Pilot run_pilot(const RunContext& context, const GaussianBase& base, const Pilot
   return run.finish();
 }
 
-const Pilot& pilot_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+const Pilot& pilot_stage(const RunContext& context, const std::string& name, const PathBase& base,
                          const PilotOptions& options) {
   Stage<Pilot> stage(*context.stages, name);
   return stage.done() ? stage.result() : stage.keep(run_pilot(context, base, options));

@@ -2,7 +2,7 @@
 #pragma once
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/schedules.hpp"
-#include "host/paths/gaussian_base.hpp"
+#include "host/paths/path_base.hpp"
 #include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {
@@ -76,7 +76,7 @@ struct Pilot {
 /// has read `fields` goes on bit for bit.
 class PilotRun {
  public:
-  PilotRun(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+  PilotRun(const RunContext& context, const PathBase& base, const PilotOptions& options);
   /// One level further; false at the end.
   bool step();
   /// Between two levels.
@@ -98,9 +98,9 @@ class PilotRun {
 };
 
 /// Made, run and saved.
-Pilot run_pilot(const RunContext& context, const GaussianBase& base, const PilotOptions& options);
+Pilot run_pilot(const RunContext& context, const PathBase& base, const PilotOptions& options);
 /// The same as a stage of that name.
-const Pilot& pilot_stage(const RunContext& context, const std::string& name, const GaussianBase& base,
+const Pilot& pilot_stage(const RunContext& context, const std::string& name, const PathBase& base,
                          const PilotOptions& options);
 
 }  // namespace lockstep

@@ -135,7 +135,7 @@ class EndRecorder {
 /// The chains on their engine, and where they begin: at the pilot's seeds, or at draws of the base.
 class TemperedChains {
  public:
-  TemperedChains(const RunContext& context, const GaussianBase& fitted, const Pilot& pilot,
+  TemperedChains(const RunContext& context, const PathBase& fitted, const Pilot& pilot,
                  const TemperedOptions& options)
       : context_(context),
         pilot_(pilot),
@@ -203,7 +203,7 @@ class TemperedChains {
   const Pilot& pilot_;
   const TemperedOptions& options_;
   const bool by_levels_;
-  GaussianBase base_;
+  PathBase base_;
   std::vector<double> log_weight_, ladder_;  // of the levels; level 0 is the base
   std::vector<int> level_;                   // [chain]: where it begins
   std::unique_ptr<Engine> engine_;
@@ -229,7 +229,7 @@ void PathRunResult::report(const StatSums& stats, int chains, double initial_gra
   round_trips = stats[stat_round_trips];
 }
 
-TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+TemperedResult run_tempered(const RunContext& context, const PathBase& base, const Pilot& pilot,
                             const TemperedOptions& options) {
   TemperedChains chains(context, base, pilot, options);
   const int n = options.chains, groups = options.groups, chunk = traced_iterations(n);

@@ -79,7 +79,7 @@ struct TemperedResult : PathRunResult {
 /// plateaus it counts the draws at beta = 1 and 0), and by stepping stones over the ladder, which are right
 /// whatever the marginal of beta, also while it settles. Standard errors by the jackknife over groups, whose
 /// pilots and chains are independent of each other.
-TemperedResult run_tempered(const RunContext& context, const GaussianBase& base, const Pilot& pilot,
+TemperedResult run_tempered(const RunContext& context, const PathBase& base, const Pilot& pilot,
                             const TemperedOptions& options);
 
 /// Whether some transitions should take shorter steps: where discarded iterations diverged, there is a narrow

@@ -62,7 +62,7 @@ class WarmUp {
     loop.launch.jitter = config_.jitter;
     loop.launch.chees = learn_time_;
     if (!loop.take_up(*this)) begin(*engine);
-    set_frozen(*engine, config_, frozen());
+    set_frozen(*engine, config_, units_, frozen());
     if (learn_time_) set_axis(*engine, engine->layout().centre(), centre_, dim_);
     const auto& gradients = frozen().warmup_gradients;
     while (loop.next()) {
@@ -105,7 +105,7 @@ class WarmUp {
     if (learn_metric_ && t + 1 >= next_metric_ && t + 1 <= iterations_ - iterations_ / 5) {
       take_metric();
       next_metric_ = 2 * (t + 1);
-      set_frozen(engine, config_, f);
+      set_frozen(engine, config_, units_, f);
     }
   }
 
@@ -184,10 +184,10 @@ class WarmUp {
     Frozen& f = frozen();
     const auto x =
         starts(context_, engine, {options_.init, config_.model.box, units_, found_, known_, out_.superchain});
-    set_frozen(engine, config_, f);
+    set_frozen(engine, config_, units_, f);
     engine.set_position(x);
     if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);
-    set_frozen(engine, config_, f);
+    set_frozen(engine, config_, units_, f);
     engine.initialize();
     for (double& g : f.warmup_gradients) g += double(per_) * engine.samples();
     tuner_.emplace(config_, f);

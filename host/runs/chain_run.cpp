@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
-#include "host/runs/base_rows.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
@@ -79,18 +78,19 @@ std::vector<std::int64_t> ends(const RunContext& context, const SamplerConfig& c
 }  // namespace
 
 void Frozen::spread(int units) {
-  const auto each = [&](std::vector<double>& one) {
-    const std::vector<double> first = std::move(one);
+  const auto each = [&](auto& one) {
+    const auto first = std::move(one);
     one.clear();
     for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
   };
-  for (auto* v :
-       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &base_precision, &base_log_det,
-        &log_zeta, &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
+  for (auto* v : {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta,
+                  &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
+  each(full_base);
 }
 
-void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {
+void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<std::uint32_t>& numbers,
+                const Frozen& frozen) {
   const ParameterLayout layout = engine.layout();
   const int d = engine.dim(), units = int(frozen.step_size.size());
   set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
@@ -99,14 +99,17 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& froze
   set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   set_axis(engine, layout.scale(), frozen.scale, d);
-  BaseRows base{frozen.base_mean, frozen.base_sd, frozen.base_precision, std::vector<double>(units, 0.0)};
+  std::vector<double> log_norm(units, 0.0);
   for (int u = 0; u < units; ++u)
-    if (layout.dense_base)
-      base.log_norm[u] = -0.5 * (d * std::log(2 * kPi) + frozen.base_log_det[u]);
+    if (!frozen.full_base.empty())
+      log_norm[u] = frozen.full_base[u].log_norm();
     else
-      for (int i = 0; i < d && !base.sd.empty(); ++i)
-        base.log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(base.sd[u * d + i]);
-  write_base(engine, base);
+      for (int i = 0; i < d && !frozen.base_sd.empty(); ++i)
+        log_norm[u] -= 0.5 * std::log(2 * kPi) + std::log(frozen.base_sd[u * d + i]);
+  if (!frozen.full_base.empty())
+    write_bases(engine, numbers, frozen.full_base, log_norm);
+  else
+    write_bases(engine, BaseAxes{frozen.base_mean, frozen.base_sd, log_norm});
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
@@ -116,10 +119,11 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(context, config, options));
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
-  const bool dense_metric = model.dense_metric, dense_base = model.dense_base;
+  const bool dense_metric = model.dense_metric;
+  const int base = model.base;
   model = config.model;
   model.dense_metric = dense_metric;
-  model.dense_base = dense_base;
+  model.base = base;
   const Frozen& frozen = adapted.frozen;
   EngineSpec spec = engine_spec(context, frozen.model, options.units, options.chains);
   spec.transition = config.transition;
@@ -142,7 +146,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
                .end = *std::max_element(last.begin(), last.end()),
                .launch = launch};
   const bool taken_up = loop.take_up(recording);
-  set_frozen(*engine, config, frozen);
+  set_frozen(*engine, config, options.units, frozen);
   if (!taken_up) {
     engine->set_position(adapted.positions);
     engine->initialize();

@@ -3,6 +3,7 @@
 #include "host/estimators/moments.hpp"
 #include "host/estimators/pe_evidence.hpp"
 #include "host/options/sampler_config.hpp"
+#include "host/runs/base_density.hpp"
 #include "host/runs/checkpoint.hpp"
 #include "host/runs/overview.hpp"
 #include "host/runs/scout.hpp"
@@ -13,27 +14,26 @@ namespace lockstep {
 /// What adaptation settled for each unit, frozen before the first recorded iteration.
 struct Frozen {
   ModelSpec model;  // the sampler's, with a full base and metric where they are asked for
-  std::vector<double> step_size, trajectory_time;    // [unit]
-  std::vector<double> scale;                         // [unit][axis]: square root of the inverse mass
-  std::vector<double> factor;                        // [unit][triangle]: Cholesky factor, dense metric only
-  std::vector<double> base_mean, base_sd;            // [unit][axis]; empty without a base
-  std::vector<double> base_precision, base_log_det;  // [unit][triangle], [unit]: full base only
-  std::vector<double> log_zeta;                      // [unit]
+  std::vector<double> step_size, trajectory_time;  // [unit]
+  std::vector<double> scale;                       // [unit][axis]: square root of the inverse mass
+  std::vector<double> factor;                      // [unit][triangle]: Cholesky factor, dense metric only
+  std::vector<double> base_mean, base_sd;          // [unit][axis]; empty without a base
+  std::vector<BaseDensity> full_base;              // [unit]; else of axes
+  std::vector<double> log_zeta;                    // [unit]
   std::vector<double> scout_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
 
   template <class Archive>
   void fields(Archive& archive) {
     archive("dense_metric", model.dense_metric);  // what adaptation may change in the model
-    archive("dense_base", model.dense_base);
+    archive("base", model.base);
     archive("step_size", step_size);
     archive("trajectory_time", trajectory_time);
     archive("scale", scale);
     archive("factor", factor);
     archive("base_mean", base_mean);
     archive("base_sd", base_sd);
-    archive("base_precision", base_precision);
-    archive("base_log_det", base_log_det);
+    archive("full_base", full_base);
     archive("log_zeta", log_zeta);
     archive("scout_gradients", scout_gradients);
     archive("warmup_gradients", warmup_gradients);
@@ -104,6 +104,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
 Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
 
 /// Writes the frozen parameters into an engine of units x chains.
-void set_frozen(Engine& engine, const SamplerConfig& config, const Frozen& frozen);
+void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<std::uint32_t>& units,
+                const Frozen& frozen);
 
 }  // namespace lockstep

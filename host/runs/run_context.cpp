@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <latch>
 #include <system_error>
@@ -19,6 +20,7 @@
 #include "host/util/peak.hpp"
 #include "host/util/processes.hpp"
 #include "host/util/program.hpp"
+#include "kernels/base.hpp"
 #include "targets/registry.hpp"
 #ifdef LOCKSTEP_CUDA
 #include "targets/cuda_device.hpp"
@@ -152,15 +154,20 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double crowd = double(size.adapting_units) * double(size.crowd);
   const double chains = double(size.units) * double(size.chains);
   // An engine is as large as one of few chains, times how many there will be.
-  const auto engine = [&](const ModelSpec& m, double count, bool recording) {
+  const auto engine = [&](const ModelSpec& m, double units, double per, bool recording) {
+    const double count = units * per;
     // Parameters alone may be too many, of dense metrics: then not even a few chains are to be made.
-    const double parameters = 4 * count * ParameterLayout{size.dim, m.dense_metric, m.dense_base}.rows();
+    const double parameters = 4 * count * ParameterLayout{size.dim, m.dense_metric, m.base}.rows();
     if (parameters > available_memory()) return parameters;
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
     spec.trace = recording ? size.trace : 0;
     if (m.kind == model.kind) spec.transition = size.transition;
-    return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
+    if (count == 0) return 0.0;
+    // A base's numbers: of each unit, or where a tile has chains of several, of each chain.
+    const double bases = m.base == 0 ? 0 : std::fmod(per, kTile) == 0 ? units : count;
+    return std::ceil(count / kTile) * double(context.target->engine(spec)->bytes()) +
+           8 * bases * NormalMixture::length(1, size.dim);
   };
   MemoryPlan plan;
   const Processes& processes = Processes::all();
@@ -172,8 +179,9 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   };
   ModelSpec path;
   path.kind = ModelKind::path;
-  stage(engine(path, particles, false), particles * 8 * d);
-  stage(engine(model, crowd, false), particles * d + crowd * (3 * rows + sums));
+  stage(engine(path, size.adapting_units, double(size.particles), false), particles * 8 * d);
+  stage(engine(model, size.adapting_units, double(size.crowd), false),
+        particles * d + crowd * (3 * rows + sums));
   // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
   const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
   const double batches = std::min(most, std::ceil(size.iterations / kChunk)),
@@ -189,7 +197,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double overview = size.overview * chains;
   const double saved = size.saved ? 2 * rows + moments * batches : 0;
   const double recorded = chains * moments * (room + batches);
-  stage(engine(model, chains, true) + of_launch,
+  stage(engine(model, size.units, double(size.chains), true) + of_launch,
         chains * (rows + 1 + 2 * n + sums + moments + saved) + recorded + of_launch / 8 + overview * d +
             draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
   // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.

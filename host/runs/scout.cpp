@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/base_rows.hpp"
+#include "host/runs/base_density.hpp"
 #include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
@@ -70,14 +70,14 @@ std::unique_ptr<SmcSampler> Scout::pass() const {
   std::vector<std::uint32_t> units;
   for (std::size_t u : open_) units.push_back(units_[u]);
   auto engine = make_engine(context_, engine_spec(context_, {.kind = ModelKind::path}, units, per));
-  BaseRows base{{middle_.begin(), middle_.end()}, {}, {}, {}};
+  BaseAxes base{{middle_.begin(), middle_.end()}, {}, {}};
   double log_norm = -d * (0.5 * std::log(2 * kPi) + std::log(scale()));
   for (int i = 0; i < d; ++i) {
     base.sd.push_back(std::hypot(scale(), half_[i]));
     log_norm -= std::log(base.sd[i] / scale());
   }
   base.log_norm = {log_norm};
-  write_base(*engine, base);
+  write_bases(*engine, base);
   set_per_unit(*engine, ParameterLayout::log_zeta, {0});
 
   SmcOptions options;

@@ -212,6 +212,9 @@ std::vector<double> ShardedEngine::fields() {
 void ShardedEngine::set_shared(int list, const UnitList& of_unit) {
   each([&](Shard& s) { s.engine->set_shared(list, of_unit); });
 }
+void ShardedEngine::set_base(const UnitList& of_unit) {
+  each([&](Shard& s) { s.engine->set_base(of_unit); });
+}
 
 std::vector<double> ShardedEngine::state() {
   return of_chains([](Engine& e) { return e.state(); });

@@ -43,6 +43,7 @@ class ShardedEngine : public Engine {
   void set_state(std::span<const double> rows) override;
   std::vector<double> fields() override;
   void set_shared(int list, const UnitList& of_unit) override;
+  void set_base(const UnitList& of_unit) override;
   void initialize() override;
   void set_beta(std::span<const double> per_chain) override;
   std::vector<double> beta() override;

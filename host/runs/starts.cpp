@@ -7,6 +7,7 @@
 
 #include "host/formats/data.hpp"
 #include "host/runs/known_modes.hpp"
+#include "kernels/base.hpp"
 
 namespace lockstep {
 namespace {
@@ -99,21 +100,16 @@ bool correlated(const ScoutResult& found) {
 
 void set_full_base(const ScoutResult& found, const SamplerConfig& config, Frozen& f) {
   const int d = found.dim, triangle = d * (d + 1) / 2, units = int(f.step_size.size());
-  f.model.dense_base = true;
+  f.model.base = base_number<NormalMixture>();
   f.model.dense_metric = config.metric != "unit";
-  f.base_precision.resize(std::size_t(units) * triangle);
-  f.base_log_det.resize(units);
   f.factor.resize(std::size_t(units) * triangle);
   for (int u = 0; u < units; ++u) {
     const Eigen::MatrixXd s = particle_covariance(found, u);
-    const Eigen::LLT<Eigen::MatrixXd> llt(s * (config.base_inflation * config.base_inflation));
-    const Eigen::MatrixXd inverse = llt.solve(Eigen::MatrixXd::Identity(d, d)), c = s.llt().matrixL();
-    f.base_log_det[u] = 2 * Eigen::MatrixXd(llt.matrixL()).diagonal().array().log().sum();
+    const Eigen::MatrixXd c = s.llt().matrixL();
+    const Eigen::Map<const Eigen::VectorXd> mean(f.base_mean.data() + std::size_t(u) * d, d);
+    f.full_base.push_back(BaseDensity::normal(mean, config.base_inflation * c, false));
     for (int i = 0; i < d; ++i)
-      for (int j = 0; j <= i; ++j) {
-        f.base_precision[u * triangle + i * (i + 1) / 2 + j] = inverse(i, j);
-        f.factor[u * triangle + i * (i + 1) / 2 + j] = c(i, j);
-      }
+      for (int j = 0; j <= i; ++j) f.factor[u * triangle + i * (i + 1) / 2 + j] = c(i, j);
   }
 }
 

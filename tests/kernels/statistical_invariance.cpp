@@ -49,7 +49,7 @@ Moved moved(const InvarianceCase& c, std::uint64_t seed) {
     return run_invariance<Transition, kBlocks>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
       ModelSpec m = c.model;
       m.dense_metric = l.dense_metric;
-      m.dense_base = l.dense_base;
+      m.base = l.base;
       return make_model<Model>(g, m);
     });
   };
@@ -64,6 +64,9 @@ std::vector<InvarianceCase> cases() {
   auto dense = make_case("path, dense base and metric", ModelKind::path);
   dense.dense = true;
   all.push_back(dense);
+  auto mixture = make_case("path, base of two components", ModelKind::path);
+  mixture.mixture = true;
+  all.push_back(mixture);
   auto several = make_case("target, three iterations", ModelKind::plain);
   several.iterations = 3;
   all.push_back(several);
@@ -82,6 +85,10 @@ std::vector<InvarianceCase> cases() {
                          [](InvarianceCase& c) { c.model.learned = false, c.model.fixed_beta = 0.3; }));
   all.push_back(extended("fixed instrument", 3, [](InvarianceCase& c) { c.model.learned = false; }));
   all.push_back(extended("dense base and metric", 2, [](InvarianceCase& c) { c.dense = true; }));
+  all.push_back(extended("base of two components", 2, [](InvarianceCase& c) { c.mixture = true; }));
+  all.push_back(extended("base of two components, box", 3, [](InvarianceCase& c) {
+    c.mixture = true, c.model.box = 2, c.model.g_exponent = 0.5;
+  }));
   all.push_back(extended("box", 2, [](InvarianceCase& c) { c.model.box = 1.5, c.model.low = 0.05; }));
   all.push_back(extended("box, long steps", 2, [](InvarianceCase& c) {
     c.model.box = 1.1, c.step_size = 1.1, c.num_leapfrog = 2;

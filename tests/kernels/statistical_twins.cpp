@@ -168,7 +168,7 @@ struct NoSumOfWeights : Extended {
     Extended::template log_density<L>(x, par, cache);
     L total = L(0);
     for (int i = 0; i < samples(); ++i) {
-      const L b = base_log_density<0, L>(layout, x.from(i * dim()), par, [](int, L) {});
+      const L b = base_log_density<0, L>(layout, x.from(i * dim()), par, NoBaseGradient{});
       const L l = b - cache[1 + samples() + i];
       const L beta = temperature<L>(x, i).beta, u = x[samples() * dim() + i];
       total = total + fma(beta, l - b, b) + log_sigmoid(u) + log_sigmoid(-u);

@@ -23,7 +23,7 @@ std::vector<Named> cases() {
   add("chees", [](BatchCase& c) { c.chees = true; });
   add("steps", [](BatchCase& c) { c.num_leapfrog = 4; });
   add("dense",
-      [](BatchCase& c) { c.model.kind = ModelKind::path, c.model.dense_metric = c.model.dense_base = true; });
+      [](BatchCase& c) { c.model.kind = ModelKind::path, c.model.dense_metric = true, c.model.base = 1; });
   for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
                                  std::pair{"anneal", Tempering::anneal}})
     add(name, [t = tempering](BatchCase& c) { c.model.kind = ModelKind::path, c.tempering = t; });
@@ -37,7 +37,7 @@ std::vector<Named> cases() {
     add(t->name.c_str(), [&](BatchCase& c) { c.transition = t; });
     add(t->summary.c_str(), [&](BatchCase& c) {
       c.transition = t, c.model.kind = ModelKind::path, c.tempering = Tempering::gibbs;
-      c.model.dense_metric = c.model.dense_base = true;
+      c.model.dense_metric = true, c.model.base = 1;
     });
   }
   return all;

@@ -29,7 +29,7 @@ std::vector<Named> cases() {
     c.model.learned = false;
     c.model.fixed_beta = 0.3;
   });
-  add("dense base and metric", [](BatchCase& c) { c.model.dense_metric = c.model.dense_base = true; });
+  add("dense base and metric", [](BatchCase& c) { c.model.dense_metric = true, c.model.base = 1; });
   for (const TransitionInfo* t : transition_registry())
     if (t != transition_registry().front())
       add(t->name.c_str(), [&](BatchCase& c) { c.transition = t, c.model.box = 1.3, c.model.low = 0.1; });

@@ -22,7 +22,10 @@ TEST(Langevin, IsItsFormula) {
   const std::vector<double> from = {0.4, -0.7, 0.2};
   std::vector<double> x = from, p(n), g = m.gradient(from), z(n);
   draw.normals(Purpose::momentum, n, [&](int j, double v) { z[j] = v; });
-  const struct { Rows<double> parameters, x, p, g; } w{m.par(), m.rows(x), m.rows(p), m.rows(g)};
+  const struct {
+    decltype(m.par()) parameters;
+    Rows<double> x, p, g;
+  } w{m.par(), m.rows(x), m.rows(p), m.rows(g)};
   const auto proposal =
       stage_propose<Langevin, double, double>(m.model, LaunchSpec{.num_leapfrog = 5}, draw, w);
 

@@ -96,11 +96,8 @@ TEST(PseudoExtended, DensityIsTheFormula) {
       for (int k = 0; k < d; ++k) {
         const double z = xi[k] - m.parameters[m.model.layout.base_mean() + k];
         if (!c.dense) b -= 0.5 * std::pow(z * m.parameters[m.model.layout.base_inv_sd() + k], 2);
-        for (int j = 0; j < d && c.dense; ++j) {
-          const int hi = std::max(k, j), lo = std::min(k, j);
-          b -= 0.5 * z * m.parameters[m.model.layout.base_precision() + hi * (hi + 1) / 2 + lo] *
-               (xi[j] - m.parameters[m.model.layout.base_mean() + j]);
-        }
+        for (int j = 0; j < d && c.dense; ++j)
+          b -= 0.5 * z * m.base[2 + d + k * d + j] * (xi[j] - m.parameters[m.model.layout.base_mean() + j]);
       }
       long double beta = c.beta, jacobian = 0, g = 0;
       if (c.learned) {

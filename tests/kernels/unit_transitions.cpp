@@ -73,7 +73,10 @@ TEST(Leapfrog, TestsIntegrateAsHmcDoes) {
     const Draw<double> draw{spec.key, 7, 1, 2};
     State s = start(m, 1), t = s;
     auto g = m.gradient(s.x);
-    const struct { Rows<double> parameters, x, p, g; } w{m.par(), m.rows(s.x), m.rows(s.p), m.rows(g)};
+    const struct {
+      decltype(m.par()) parameters;
+      Rows<double> x, p, g;
+    } w{m.par(), m.rows(s.x), m.rows(s.p), m.rows(g)};
     const auto proposal = stage_propose<Hmc, double, double>(m.model, spec, draw, w);
     draw.normals(Purpose::momentum, m.model.rows(), [&](int j, double z) { t.p[j] = z; });
     const double before = m.hamiltonian(t.x, t.p);

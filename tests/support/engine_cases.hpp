@@ -66,7 +66,7 @@ inline std::vector<Named> all_cases() {
   boxed.batch.model.g_exponent = 0.5;
   cases.push_back(boxed);
   Named dense = named(many + "_dense", many, ModelKind::path);
-  dense.batch.model.dense_metric = dense.batch.model.dense_base = true;
+  dense.batch.model.dense_metric = true, dense.batch.model.base = 1;
   cases.push_back(dense);
   for (auto [name, tempering] : {std::pair{"gibbs", Tempering::gibbs}, std::pair{"levels", Tempering::levels},
                                  std::pair{"anneal", Tempering::anneal}}) {

@@ -85,9 +85,25 @@ inline void set_parameters(Engine& engine, const BatchCase& c, int first) {
       const std::uint32_t row = static_cast<std::uint32_t>(50 + t);
       if (layout.dense_metric)
         put(layout.metric_factor() + t, [&](auto c) { return vary(c, row, i == j ? 1 : 0.2, 0.3); });
-      if (layout.dense_base)
-        put(layout.base_precision() + t, [&](auto c) { return vary(c, row + 50, i == j ? 0.5 : 0.1, 0.2); });
     }
+  if (layout.base == 0) return;
+  // Units of one, two and three components, side by side.
+  UnitList numbers;
+  for (int u = first / 5; u <= (first + n - 1) / 5; ++u) {
+    const int components = 1 + u % 3;
+    numbers[u] = {double(components)};
+    for (int k = 0; k < components; ++k) {
+      const auto about = [&](int row, double middle) { return vary(100 * u + k, 100 + row, middle, 0.2); };
+      numbers[u].push_back(k == 0 ? 0 : about(0, -0.5));
+      for (int i = 0; i < d; ++i) numbers[u].push_back(about(1 + i, 0.3 + k));
+      for (int i = 0; i < d; ++i)
+        for (int j = 0; j < d; ++j) {
+          const int high = std::max(i, j), low = std::min(i, j);
+          numbers[u].push_back(about(1000 + high * d + low, i == j ? 0.5 : 0.05));
+        }
+    }
+  }
+  engine.set_base(numbers);
 }
 
 /// An engine of chains [first, first + chains) of a case, at their starts.

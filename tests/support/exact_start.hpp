@@ -23,6 +23,7 @@ struct InvarianceCase {
   double beta = 0.45;      // of a path
   bool tempering = false;  // no base: inverse temperatures alone
   bool dense = false;      // base and metric
+  bool mixture = false;    // base of two components
   int iterations = 1;
 };
 
@@ -32,10 +33,15 @@ struct GaussianPair {
   std::array<double, 2> base_mean = {-0.5, 0.7};
   std::array<double, 3> base_precision = {0.36, 0, 0.64};  // lower triangle
   double base_log_norm = -1.7, log_zeta = 0.3;
+  bool mixture = false;  // with a second component
+  std::array<double, 2> second_mean = {1.6, -1.1};
+  std::array<double, 3> second_precision = {1.1, 0.3, 0.8};
+  double second_log_weight = -0.4;
   ParameterPool pool;
 
   explicit GaussianPair(const InvarianceCase& c) {
     if (c.dense) base_precision[1] = 0.2;
+    mixture = c.mixture;
     if (c.tempering) {
       base_precision = {0, 0, 0};
       base_log_norm = 0;
@@ -51,15 +57,28 @@ struct GaussianPair {
     return g;
   }
 
-  /// gamma_beta as a Gaussian: log of its integral, its mean, and the Cholesky factor of its covariance.
+  int components() const { return mixture ? 2 : 1; }
+  /// log base at x of a component.
+  double log_base(const std::array<double, 2>& x, int component) const {
+    const auto& m = component == 0 ? base_mean : second_mean;
+    const auto& q = component == 0 ? base_precision : second_precision;
+    const double y0 = x[0] - m[0], y1 = x[1] - m[1];
+    return base_log_norm + (component == 0 ? 0 : second_log_weight) -
+           0.5 * (q[0] * y0 * y0 + 2 * q[1] * y0 * y1 + q[2] * y1 * y1);
+  }
+
+  /// gamma_beta of a component of the base as a Gaussian: log of its integral, its mean, and the Cholesky factor of its
+  /// covariance.
   struct Tempered {
     double log_z;
     std::array<double, 2> mean;
     std::array<double, 3> factor;
   };
-  Tempered tempered(double beta) const {
+  Tempered tempered(double beta, int component = 0) const {
+    const auto& base_mean = component == 0 ? this->base_mean : second_mean;
+    const double base_log_norm = this->base_log_norm + (component == 0 ? 0 : second_log_weight);
     const double d0 = inv_sd[0] * inv_sd[0], d1 = inv_sd[1] * inv_sd[1], hot = 1 - beta;
-    const auto& q = base_precision;
+    const auto& q = component == 0 ? base_precision : second_precision;
     const double a = beta * d0 + hot * q[0], b = hot * q[1], c = beta * d1 + hot * q[2], det = a * c - b * b;
     const double q0 = q[0] * base_mean[0] + q[1] * base_mean[1],
                  q1 = q[1] * base_mean[0] + q[2] * base_mean[1];
@@ -92,13 +111,9 @@ class ExactStart {
 
   /// x of a sample of the path at beta; inside the box, where there is one.
   std::array<double, 2> position(double beta) {
-    const auto t = pair_.tempered(beta);
-    for (;;) {
-      const double z0 = normal_(random_), z1 = normal_(random_);
-      const std::array<double, 2> x = {t.mean[0] + t.factor[0] * z0,
-                                       t.mean[1] + t.factor[1] * z0 + t.factor[2] * z1};
-      if (inside(x)) return x;
-    }
+    std::array<double, 2> x;
+    while (!propose(beta, x)) continue;
+    return x;
   }
   std::array<double, 2> target() { return position(1); }
 
@@ -121,13 +136,10 @@ class ExactStart {
       } else if (!m.learned) {
         x = position(beta);
       } else {
-        do {  // beta and x together, kept where x is inside the box
+        do {  // beta and x together, kept where x is
           do beta = std::pow(first_ + (last_ - first_) * uniform_(random_), 1 / power_);
           while (std::log(uniform_(random_)) > log_rest(beta) - top_);
-          const auto t = pair_.tempered(beta);
-          const double z0 = normal_(random_), z1 = normal_(random_);
-          x = {t.mean[0] + t.factor[0] * z0, t.mean[1] + t.factor[1] * z0 + t.factor[2] * z1};
-        } while (!inside(x));
+        } while (!propose(beta, x));
       }
       to[(2 * i) * stride] = x[0];
       to[(2 * i + 1) * stride] = x[1];
@@ -139,8 +151,30 @@ class ExactStart {
   bool inside(const std::array<double, 2>& x) const {
     return std::abs(x[0]) <= case_.model.box && std::abs(x[1]) <= case_.model.box;
   }
+  /// x from the path of one component of the base, by their integrals; whether it is inside the box, and kept as one
+  /// of the whole base's: (sum_k b_k)^(1 - beta) <= sum_k b_k^(1 - beta).
+  bool propose(double beta, std::array<double, 2>& x) {
+    const bool second =
+        pair_.mixture && uniform_(random_) > std::exp(pair_.tempered(beta).log_z - log_sum([&](int k) {
+                                                        return pair_.tempered(beta, k).log_z;
+                                                      }));
+    const auto t = pair_.tempered(beta, second);
+    const double z0 = normal_(random_), z1 = normal_(random_);
+    x = {t.mean[0] + t.factor[0] * z0, t.mean[1] + t.factor[1] * z0 + t.factor[2] * z1};
+    if (!inside(x)) return false;
+    return !pair_.mixture || std::log(uniform_(random_)) <
+                                 (1 - beta) * log_sum([&](int k) { return pair_.log_base(x, k); }) -
+                                     log_sum([&](int k) { return (1 - beta) * pair_.log_base(x, k); });
+  }
+  template <class F>
+  double log_sum(F f) const {
+    double sum = 0;
+    for (int k = 0; k < pair_.components(); ++k) sum += std::exp(f(k));
+    return std::log(sum);
+  }
   double log_rest(double beta) const {
-    return pair_.tempered(beta).log_z + (case_.tempering ? std::log(beta) : 0);
+    return log_sum([&](int k) { return pair_.tempered(beta, k).log_z; }) +
+           (case_.tempering ? std::log(beta) : 0);
   }
 
   const InvarianceCase& case_;

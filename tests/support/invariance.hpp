@@ -86,7 +86,7 @@ inline std::vector<double> functionals(const ModelSpec& m, const double* rows, c
 template <class Transition, bool kBlocks = false, class Build>
 Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build) {
   GaussianPair pair(c);
-  const ParameterLayout layout{2, c.dense, c.dense};
+  const ParameterLayout layout{2, c.dense, c.dense || c.mixture ? 1 : 0};
   auto model = build(pair.density(), layout);
   using Model = decltype(model);
   const int chains = kInvarianceChains;
@@ -122,9 +122,15 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
     put(layout.base_mean() + k, pair.base_mean[k]);
     put(layout.base_inv_sd() + k, std::sqrt(q[2 * k]));
   }
-  for (int t = 0; t < 3 && c.dense; ++t) {
-    put(layout.metric_factor() + t, factor[t]);
-    put(layout.base_precision() + t, q[t]);
+  for (int t = 0; t < 3 && c.dense; ++t) put(layout.metric_factor() + t, factor[t]);
+  if (layout.base != 0) {
+    std::vector<double> numbers = {
+        double(pair.components()), 0, pair.base_mean[0], pair.base_mean[1], q[0], q[1], q[1], q[2]};
+    const auto& p = pair.second_precision;
+    if (c.mixture)
+      numbers.insert(numbers.end(), {pair.second_log_weight, pair.second_mean[0], pair.second_mean[1], p[0],
+                                     p[1], p[1], p[2]});
+    engine.set_base({{0, numbers}});
   }
 
   ExactStart exact(c, pair, seed);

@@ -59,12 +59,22 @@ class ScalarModel {
       parameters[model.layout.base_inv_sd() + k] = 0.7 + 0.1 * k;
     }
     for (int i = 0, t = 0; i < d; ++i)
-      for (int j = 0; j <= i; ++j, ++t) {
+      for (int j = 0; j <= i; ++j, ++t)
         if (model.layout.dense_metric)
           parameters[model.layout.metric_factor() + t] = i == j ? 0.8 + 0.3 * i : 0.2 - 0.1 * j;
-        if (model.layout.dense_base)
-          parameters[model.layout.base_precision() + t] = i == j ? 0.9 + 0.2 * i : 0.25;
-      }
+    set_components(1);
+  }
+
+  /// Of a NormalMixture base: one of mean base_mean(), and others.
+  void set_components(int count) {
+    const int d = model.layout.dim;
+    base = {double(count)};
+    for (int c = 0; c < count; ++c) {
+      base.push_back(-0.7 * c);
+      for (int k = 0; k < d; ++k) base.push_back(parameters[model.layout.base_mean() + k] + 0.9 * c);
+      for (int i = 0; i < d; ++i)
+        for (int j = 0; j < d; ++j) base.push_back(i == j ? 0.9 + 0.2 * i : 0.25 - 0.1 * c);
+    }
   }
 
   double log_density(std::vector<double> x) const { return cache(std::move(x))[0]; }
@@ -100,10 +110,12 @@ class ScalarModel {
     }
   }
   static Rows<double> rows(std::vector<double>& v) { return {v.data(), 1}; }
-  Rows<double> par() const { return {const_cast<double*>(parameters.data()), 1}; }
+  ParameterRows<double, double, Rows<double>> par() const {
+    return {{const_cast<double*>(parameters.data()), 1}, base.data(), 1};
+  }
 
   Model model;
-  std::vector<double> parameters;
+  std::vector<double> parameters, base;
 };
 
 /// The pseudo-extended target with run-time sizes.
@@ -112,7 +124,7 @@ PseudoExtended<Density, 0, 0> make_pseudo_extended(const Density& density, int s
                                                    double fixed_beta = 0, double low = 0, double high = 1,
                                                    double g_exponent = 0, bool dense = false,
                                                    double box = std::numeric_limits<double>::infinity()) {
-  return {density,    ParameterLayout{density.dim, dense && !std::isfinite(box), dense},
+  return {density,    ParameterLayout{density.dim, dense && !std::isfinite(box), dense ? 1 : 0},
           samples,    learned,
           fixed_beta, low,
           high,       g_exponent,

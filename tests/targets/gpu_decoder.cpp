@@ -133,7 +133,7 @@ std::vector<Named> all_cases() {
     add("path_" + transition->name, ModelKind::path, Tempering::gibbs).transition = transition;
   }
   BatchCase& dense = add("dense", ModelKind::path, Tempering::fixed);
-  dense.model.dense_metric = dense.model.dense_base = true;
+  dense.model.dense_metric = true, dense.model.base = 1;
   return cases;
 }
 

@@ -113,7 +113,7 @@ const std::string kCorrelated = R"({"means": [[0, 0, 0], [6, 5, -4]], "weights":
 TEST(FullBase, IsChosenForCorrelatedAxesAndCostsFewerGradients) {
   Job job{.target = "mixture", .iterations = 2000, .data = kCorrelated};
   const Outcome full = run(job);
-  EXPECT_TRUE(full.result.frozen.model.dense_base);
+  EXPECT_FALSE(full.result.frozen.full_base.empty());
   expect_unbiased(full);
   expect_honest_errors(full);
   expect_gates_pass(full);
@@ -128,7 +128,7 @@ TEST(FullBase, IsChosenForCorrelatedAxesAndCostsFewerGradients) {
 
   job.sampler_settings = {{"base_covariance", "diagonal"}};
   const Outcome diagonal = run(job);
-  EXPECT_FALSE(diagonal.result.frozen.model.dense_base);
+  EXPECT_TRUE(diagonal.result.frozen.full_base.empty());
   // Gradients x squared error of the means, the cost of an effective draw, is lower with the full base: an
   // error's square averages 96 terms, so that its ratio has a standard error of about a fifth.
   const auto cost = [](const Outcome& o) {

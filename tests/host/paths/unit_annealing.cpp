@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "host/options/target_input.hpp"
-#include "host/paths/gaussian_base.hpp"
+#include "host/paths/path_base.hpp"
 #include "host/runs/run_context.hpp"
 #include "tests/support/watch.hpp"
 
@@ -35,7 +35,7 @@ struct Setting {
         target(build_target(options)),
         context(make_context(options, *target, "annealing")) {}
 
-  AnnealedChains anneal(const GaussianBase& base, const std::vector<double>& ladder, bool reverse) const {
+  AnnealedChains anneal(const PathBase& base, const std::vector<double>& ladder, bool reverse) const {
     const auto engine = base.path_engine(context, {0}, kRuns);
     return anneal_chains(context, *engine,
                          {ladder, std::vector<double>(ladder.size(), 0.3), 3, reverse, "annealing", 16},
@@ -49,8 +49,8 @@ TEST(Annealing, AFlatEnergyGivesWeightsOfOne) {
   const Truth& truth = r.target->truth();
   Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(d, d);
   for (int i = 0; i < d; ++i) covariance(i, i) = truth.variance(i);
-  const auto base = GaussianBase::from_moments(Eigen::Map<const Eigen::VectorXd>(truth.mean.data(), d),
-                                               covariance, 1, truth.log_z, "the target");
+  const auto base = PathBase::from_moments(Eigen::Map<const Eigen::VectorXd>(truth.mean.data(), d),
+                                           covariance, 1, truth.log_z, "the target");
   std::vector<double> ladder;
   for (int k = 0; k <= 40; ++k) ladder.push_back(k / 40.0);
   for (bool reverse : {false, true})
@@ -61,7 +61,7 @@ TEST(Annealing, AFlatEnergyGivesWeightsOfOne) {
 TEST(Annealing, OneStepIsImportanceSampling) {
   const Setting r("mixture20");
   const auto base =
-      GaussianBase::from_moments(Eigen::Vector2d(4, 5), 9 * Eigen::Matrix2d::Identity(), 1, 0.7, "given");
+      PathBase::from_moments(Eigen::Vector2d(4, 5), 9 * Eigen::Matrix2d::Identity(), 1, 0.7, "given");
   const auto start = base.draws(r.context.key, 0, kRuns, kRuns);
   const auto log_weight = r.anneal(base, {0, 1}, false).log_weight;
   for (int c = 0; c < kRuns; ++c) {
@@ -75,8 +75,8 @@ TEST(Annealing, OneStepIsImportanceSampling) {
 TEST(Annealing, ProgressKnowsWhatItHasCost) {
   Setting r("gaussian");
   const int d = r.target->dim();
-  const auto base = GaussianBase::from_moments(Eigen::VectorXd::Zero(d), 4 * Eigen::MatrixXd::Identity(d, d),
-                                               1, 0, "given");
+  const auto base =
+      PathBase::from_moments(Eigen::VectorXd::Zero(d), 4 * Eigen::MatrixXd::Identity(d, d), 1, 0, "given");
   const auto watch = std::make_shared<testing::Watch>();
   r.context.progress = watch;
   r.context.before = {1000, 5};

@@ -102,20 +102,20 @@ TEST(FitBase, EveryNameFitsTwoModes) {
   const Setting s(two_modes());
   for (const char* name : {"auto", "scout", "warmup", "mixture"}) {
     const auto base = fit_base(s.context, config(s, {{"base", name}, {"base_inflation", 1}}), s.run);
-    EXPECT_NEAR(base.mean[0], 1.6, 0.8) << name;
-    EXPECT_NEAR(base.sd()[0], std::sqrt(14.44), 0.5) << name;
-    EXPECT_NEAR(base.sd()[1], 1, 0.25) << name;
+    EXPECT_NEAR(base.density.mean()[0], 1.6, 0.8) << name;
+    EXPECT_NEAR(base.density.sd()[0], std::sqrt(14.44), 0.5) << name;
+    EXPECT_NEAR(base.density.sd()[1], 1, 0.25) << name;
     EXPECT_NEAR(base.log_zeta, 0, 0.3) << name;
     EXPECT_GT(base.gradients, 1e4) << name;
     EXPECT_TRUE(base.warning.empty()) << base.warning;
   }
   const auto one = fit_base(s.context, config(s, {{"base", "advi"}, {"base_inflation", 1}}), s.run);
-  EXPECT_NEAR(one.mean[0], 4, 0.1);
+  EXPECT_NEAR(one.density.mean()[0], 4, 0.1);
   EXPECT_NEAR(one.log_zeta, std::log(0.7), 0.05);
   EXPECT_NE(one.warning.find("one of 2"), std::string::npos) << one.warning;
   const auto given = fit_base(s.context, config(s, {{"base_mean", 3}, {"base_sd", {5, 6, 7}}}), s.run);
-  EXPECT_EQ(given.sd(), (std::vector<double>{5, 6, 7}));
-  EXPECT_EQ(given.mean, Eigen::Vector3d::Constant(3));
+  EXPECT_EQ(given.density.sd(), (std::vector<double>{5, 6, 7}));
+  EXPECT_EQ(given.density.mean(), Eigen::Vector3d::Constant(3));
   EXPECT_EQ(given.gradients, 0);
 }
 
@@ -123,15 +123,15 @@ TEST(FitBase, WarmUpFromAUniformStartFindsItsLogZ) {
   Setting s(correlated());
   s.run.init = "uniform:3";
   const auto base = fit_base(s.context, config(s, {{"base", "warmup"}, {"base_inflation", 1}}), s.run);
-  EXPECT_TRUE(base.dense);
-  EXPECT_NEAR(base.sd()[1], 2, 0.2);
+  EXPECT_FALSE(base.density.by_axes);
+  EXPECT_NEAR(base.density.sd()[1], 2, 0.2);
   EXPECT_NEAR(base.log_zeta, 0, 0.1);
 }
 
 TEST(Bootstrap, AGaussianFromABadBase) {
   const Setting s(gaussian(4, 5));
   const EvidenceConfig c = config(s, {{"base_mean", 6}, {"base_sd", 8}});
-  GaussianBase base = fit_base(s.context, c, s.run);
+  PathBase base = fit_base(s.context, c, s.run);
   double spent = 0;
   for (int round = 0; round < 2; ++round) {
     const Pilot pilot =
@@ -140,12 +140,12 @@ TEST(Bootstrap, AGaussianFromABadBase) {
     base = refit_base(base, pilot, 1);
   }
   EXPECT_EQ(base.gradients, spent);
-  EXPECT_FALSE(base.dense);
+  EXPECT_TRUE(base.density.by_axes);
   EXPECT_NEAR(base.log_zeta, 0, 0.05);
   for (int i = 0; i < 4; ++i) {
     const double sd = std::sqrt(s.target->truth().variance(i));
-    EXPECT_NEAR(base.mean[i], 0, 0.1 * sd);  // 5 sd of the mean of 2500 effective particles
-    EXPECT_NEAR(base.sd()[i], sd, 0.1 * sd);
+    EXPECT_NEAR(base.density.mean()[i], 0, 0.1 * sd);  // 5 sd of the mean of 2500 effective particles
+    EXPECT_NEAR(base.density.sd()[i], sd, 0.1 * sd);
   }
 }
 
@@ -164,9 +164,9 @@ Pilot line(int n, double second_group_log_z) {
 
 TEST(Metric, TakesTheScaleWithinAMode) {
   const auto wide = [] {
-    return GaussianBase::from_moments(Eigen::Vector2d::Zero(), Eigen::Vector2d(16, 1).asDiagonal(), 1, 0, "");
+    return PathBase::from_moments(Eigen::Vector2d::Zero(), Eigen::Vector2d(16, 1).asDiagonal(), 1, 0, "");
   };
-  GaussianBase base = wide();
+  PathBase base = wide();
   EXPECT_DOUBLE_EQ(base.metric[0], 4);
   base.fit_metric({1, 1});                             // a scale of 1 on either axis
   EXPECT_NEAR(base.metric[0], std::sqrt(2.0), 1e-12);  // 4^(1/4)
@@ -184,19 +184,19 @@ TEST(Metric, TakesTheScaleWithinAMode) {
 
 TEST(Bootstrap, TooFewParticlesRefitLess) {
   const Setting s(gaussian(2, 1));
-  GaussianBase old = fit_base(s.context, config(s, {{"base_sd", 9}}), s.run);
+  PathBase old = fit_base(s.context, config(s, {{"base_sd", 9}}), s.run);
   old.gradients = 7;
-  const GaussianBase few = refit_base(old, line(16, 0), 1), some = refit_base(old, line(24, 0), 1),
-                     many = refit_base(old, line(48, 0), 1), lost = refit_base(old, line(36, -1000), 1);
-  EXPECT_EQ(few.sd(), old.sd());
+  const PathBase few = refit_base(old, line(16, 0), 1), some = refit_base(old, line(24, 0), 1),
+                 many = refit_base(old, line(48, 0), 1), lost = refit_base(old, line(36, -1000), 1);
+  EXPECT_EQ(few.density.sd(), old.density.sd());
   EXPECT_EQ(few.log_zeta, 0);
   EXPECT_NE(few.warning.find("too few"), std::string::npos);
   EXPECT_EQ(few.gradients, 17);
-  EXPECT_EQ(lost.sd(), old.sd());  // one group has all the weight: 18 particles
-  EXPECT_FALSE(some.dense);
-  EXPECT_LT(some.sd()[0], 4);
+  EXPECT_EQ(lost.density.sd(), old.density.sd());  // one group has all the weight: 18 particles
+  EXPECT_TRUE(some.density.by_axes);
+  EXPECT_LT(some.density.sd()[0], 4);
   EXPECT_NEAR(some.log_zeta, -3, 1e-5);  // beside rounding in the engine
-  EXPECT_FALSE(many.sd() == old.sd());
+  EXPECT_FALSE(many.density.sd() == old.density.sd());
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct Scales {
     return find_target("gaussian")->make(in);
   }();
   RunContext context;
-  GaussianBase base =
-      GaussianBase::from_moments(Eigen::Vector2d::Zero(), 25 * Eigen::Matrix2d::Identity(), 1, 0, "given");
+  PathBase base =
+      PathBase::from_moments(Eigen::Vector2d::Zero(), 25 * Eigen::Matrix2d::Identity(), 1, 0, "given");
   Scales() {
     context.target = target.get();
     context.key = make_stream_key(20260401, "parallel tempering");

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "host/runs/base_rows.hpp"
+#include "host/runs/base_density.hpp"
 #include "host/runs/scout.hpp"
 #include "tests/support/resumed.hpp"
 #include "tests/support/sampler_run.hpp"
@@ -66,7 +66,7 @@ class Populations : public FolderTest, public ::testing::WithParamInterface<Leve
   };
   std::unique_ptr<Stage> make(int moves = 2, const std::vector<int>& which = {0, 1, 2, 3}) const {
     std::vector<std::uint32_t> units;
-    BaseRows base;
+    BaseAxes base;
     const int d = target_->dim();
     for (int u : which) {
       units.push_back(kNumbers[u]);
@@ -75,7 +75,7 @@ class Populations : public FolderTest, public ::testing::WithParamInterface<Leve
       base.log_norm.push_back(-d * (0.5 * std::log(2 * kPi) + std::log(kSd[u])));
     }
     auto engine = target_->engine(engine_spec(context_, {.kind = ModelKind::path}, units, kParticles));
-    write_base(*engine, base);
+    write_bases(*engine, base);
     set_per_unit(*engine, ParameterLayout::log_zeta, {0});
     set_axis(*engine, engine->layout().scale(), std::vector<double>(d, 1.0), d);
     SmcOptions options;

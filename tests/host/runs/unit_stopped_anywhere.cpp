@@ -121,9 +121,9 @@ struct Path {
   RunOptions run = testing::run_of({.target = "gaussian", .target_settings = {{"dim", 3}}});
   std::unique_ptr<TargetInstance> target = build_target(run);
   RunContext context = make_context(run, *target, "stops");
-  GaussianBase base =
-      GaussianBase::from_moments(Eigen::Vector3d::Ones(), 9 * Eigen::Matrix3d::Identity(), 1, 0.5, "given");
-  static Pilot pilot(const RunContext& context, const GaussianBase& base) {
+  PathBase base =
+      PathBase::from_moments(Eigen::Vector3d::Ones(), 9 * Eigen::Matrix3d::Identity(), 1, 0.5, "given");
+  static Pilot pilot(const RunContext& context, const PathBase& base) {
     PilotOptions p;
     p.particles = p.seeds = 64;
     return pilot_stage(context, "pilot", base, p);

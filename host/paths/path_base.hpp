@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 
+#include "host/runs/base_density.hpp"
 #include "host/runs/units.hpp"
 
 namespace lockstep {
@@ -12,12 +13,10 @@ inline int traced_iterations(std::int64_t chains) {
   return int(std::clamp<std::int64_t>(4000000 / chains, 1, 32));
 }
 
-/// The normalised Gaussian at which a path begins, and the guess of log Z that is taken out of the target:
-/// fitted before anything is recorded, then frozen.
-struct GaussianBase {
-  Eigen::VectorXd mean;
-  Eigen::MatrixXd factor;  // lower Cholesky factor of the covariance
-  bool dense = false;      // false: the factor is diagonal
+/// The density at which a path begins, and the guess of log Z that is taken out of the target: fitted before anything
+/// is recorded, then frozen.
+struct PathBase {
+  BaseDensity density;
   /// Scale of each axis for transitions. At first its standard deviation given all others, for that is what
   /// limits the step where axes correlate.
   Eigen::VectorXd metric;
@@ -31,9 +30,7 @@ struct GaussianBase {
 
   template <class Archive>
   void fields(Archive& archive) {
-    archive("mean", mean);
-    archive("factor", factor);
-    archive("dense", dense);
+    archive("density", density);
     archive("metric", metric);
     archive("log_zeta", log_zeta);
     archive("gradients", gradients);
@@ -44,17 +41,14 @@ struct GaussianBase {
     archive("warning", warning);
   }
 
-  int dim() const { return int(mean.size()); }
+  int dim() const { return density.dim(); }
   /// N(mean, inflation^2 covariance); dense where axes correlate above 0.3, and d <= 64: the
   /// precision of a dense base is read at every gradient.
-  static GaussianBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
-                                   double inflation, double log_zeta, std::string how);
-  Eigen::MatrixXd covariance() const { return factor * factor.transpose(); }
+  static PathBase from_moments(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
+                               double inflation, double log_zeta, std::string how);
   /// What estimates of log Z add: log zeta, and the base's log normaliser less what it is in truth, both as
   /// the engine holds them, in single precision. For a log Z of 1e6 the rounding is more than many an error.
   double taken_out() const;
-  /// Standard deviations of the axes.
-  std::vector<double> sd() const;
   /// An engine on the path from this base to the target, its base, log zeta and metric set. Keeps the trace
   /// of so many iterations a launch.
   std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
@@ -68,11 +62,6 @@ struct GaussianBase {
   /// Independent draws, [axis][chain]: chain c is number c % chains_per_unit of unit c / chains_per_unit.
   std::vector<double> draws(const StreamKey& key, std::uint32_t iteration, int chains,
                             int chains_per_unit) const;
-
- private:
-  double log_norm() const;
-  /// Writes the base and log zeta into the parameters of every chain.
-  void set(Engine& engine) const;
 };
 
 }  // namespace lockstep
