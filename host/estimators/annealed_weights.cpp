@@ -2,7 +2,8 @@
 #include "host/estimators/annealed_weights.hpp"
 
 #include <algorithm>
-#include <random>
+
+#include "kernels/random_stream.hpp"
 
 namespace lockstep {
 
@@ -73,11 +74,10 @@ LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vec
 
 double bennett_bootstrap_se(const std::vector<double>& forward, const std::vector<double>& reverse,
                             int resamples) {
-  // The sequence of the generator is fixed by the standard, those of the distributions are not: hence `%`.
-  std::mt19937_64 random(1);
+  RandomStream random(Purpose::bootstrap, {});
   const auto resample = [&](const std::vector<double>& x) {
     std::vector<double> y(x.size());
-    for (double& v : y) v = x[random() % x.size()];
+    for (double& v : y) v = x[random.below(x.size())];
     return y;
   };
   double mean = 0, squares = 0;  // Welford
