@@ -89,7 +89,7 @@ Vector MeanField::weights() const {
 
 MeanField solve_mean_field(const Matrix& w, const Vector& b, int starts, std::uint64_t seed) {
   const Index n = b.size();
-  ExactDraw random(seed);
+  ExactDraw random(seed, "mean field");
   std::vector<Vector> found;
   auto known = [&](const Vector& m) {
     for (const Vector& other : found)

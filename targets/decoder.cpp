@@ -152,7 +152,7 @@ Matrix read_images(TargetInput& in, const Asked& asked, int pixels, Items& items
           "to 255). Rescale them");
     x /= 255;
   }
-  ExactDraw draw(asked.seed);
+  ExactDraw draw(asked.seed, "binary");
   return x
       .unaryExpr([&](double v) { return (asked.drawn ? draw.uniform() : asked.threshold) < v ? 1.0 : 0.0; })
       .eval();
@@ -225,7 +225,7 @@ Matrix simulated_images(TargetInput& in, const Asked& asked, const std::vector<L
   if (double(count) * pixels > 2e9)
     in.fail("target.images is " + from + " (that many images of " + std::to_string(pixels) +
             " pixels do not fit). Give fewer");
-  ExactDraw draw(asked.seed);
+  ExactDraw draw(asked.seed, "images");
   Matrix z = standard_normal(draw, count, dim);
   Matrix images = through(stack, z, asked, false);
   for (double& y : images.reshaped<Eigen::RowMajor>())

@@ -55,7 +55,7 @@ RadonData read_households(TargetInput& in) {
 /// Households drawn from the model with s_a = 0.4, s_b = 0.8, eps = 0.7; every county has one, the others
 /// fall anywhere; a fifth are on the first floor; log uranium belongs to the county.
 RadonData simulated_households(int counties, int households, std::uint64_t seed) {
-  ExactDraw random(seed);
+  ExactDraw random(seed, "households");
   RadonData data;
   data.counties = counties;
   const double mu_a = 1 + 0.5 * random.normal(), mu_b = 0.5 * random.normal();

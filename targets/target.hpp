@@ -10,12 +10,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/elementary.hpp"
+#include "kernels/random_stream.hpp"
 #include "kernels/rows.hpp"
 
 namespace lockstep {
@@ -94,15 +95,13 @@ struct Items {
   std::vector<float> values;  // [item][row][column], to be shown
 };
 
-/// Uniform and normal draws for exact sampling of a target on the host.
-class ExactDraw {
+/// Uniform and normal draws for what a target makes on the host: exact draws, each from the stream of its
+/// number, and data. A seed that serves several ends has a label for each.
+class ExactDraw : public RandomStream {
  public:
-  explicit ExactDraw(std::uint64_t seed) : engine_(seed) {}
-  double uniform() { return std::uniform_real_distribution<double>()(engine_); }
-  double normal() { return std::normal_distribution<double>()(engine_); }
-
- private:
-  std::mt19937_64 engine_;
+  explicit ExactDraw(StreamKey key, std::uint64_t number = 0) : RandomStream(Purpose::exact, key, number) {}
+  explicit ExactDraw(std::uint64_t seed, std::string_view label = "")
+      : ExactDraw(make_stream_key(seed, label)) {}
 };
 
 /// Owns parameter arrays in both precisions; addresses stay put.

@@ -19,8 +19,8 @@ constexpr int kPoints = 64;
 std::vector<double> points(const TargetInstance& target, double scale, int count) {
   const int d = target.dim();
   std::vector<double> x(std::size_t(count) * d);
-  ExactDraw random(20260101);
   for (int p = 0; p < count; ++p) {
+    ExactDraw random(StreamKey{}, std::uint64_t(p));
     if (target.can_draw())
       target.draw(random, x.data() + std::size_t(p) * d);
     else

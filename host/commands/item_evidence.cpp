@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <random>
 
 #include "host/commands/item_report.hpp"
 #include "host/commands/summary.hpp"
@@ -20,6 +19,7 @@
 #include "host/util/files.hpp"
 #include "host/util/interrupt.hpp"
 #include "host/util/processes.hpp"
+#include "kernels/random_stream.hpp"
 
 namespace lockstep {
 namespace {
@@ -181,11 +181,11 @@ LogZ mean_over_items(const std::vector<double>& values) {
 
 std::array<double, 2> interval_over_items(const std::vector<double>& values) {
   constexpr int kResamples = 1000;
-  std::mt19937_64 random(1);  // its sequence is fixed by the standard, those of distributions are not
+  RandomStream random(Purpose::bootstrap, {});
   std::vector<double> mean(kResamples, 0.0);
   for (double& m : mean)
     for (std::size_t i = 0; i < values.size(); ++i)
-      m += values[random() % values.size()] / double(values.size());
+      m += values[random.below(values.size())] / double(values.size());
   std::sort(mean.begin(), mean.end());
   return {mean[kResamples / 40], mean[kResamples - 1 - kResamples / 40]};
 }

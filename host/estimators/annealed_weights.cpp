@@ -2,49 +2,38 @@
 #include "host/estimators/annealed_weights.hpp"
 
 #include <algorithm>
-#include <random>
+
+#include "host/estimators/pack_sums.hpp"
+#include "kernels/random_stream.hpp"
 
 namespace lockstep {
 
 WeightSummary summarise_weights(const std::vector<double>& log_weights) {
   const double n = double(log_weights.size());
-  LogSum total;
+  const double total = log_sum_of(log_weights).log();
   double mean = 0;
-  for (double v : log_weights) {
-    total.add(v);
-    mean += v / n;
-  }
+  for (double v : log_weights) mean += v / n;
   double squares = 0, scatter = 0, log_scatter = 0;
   for (double v : log_weights) {
-    const double share = std::exp(v - total.log());
+    const double share = std::exp(v - total);
     squares += share * share;
     scatter += (share - 1 / n) * (share - 1 / n);
     log_scatter += (v - mean) * (v - mean);
   }
   const bool several = log_weights.size() > 1;
   const auto of_runs = [&](double estimate, double se) { return LogZ{estimate, se, se, n - 1}; };
-  return {of_runs(total.log() - std::log(n), several ? std::sqrt(scatter * n / (n - 1)) : NAN),
+  return {of_runs(total - std::log(n), several ? std::sqrt(scatter * n / (n - 1)) : NAN),
           of_runs(mean, several ? std::sqrt(log_scatter / (n - 1) / n) : NAN), 1 / squares};
 }
 
 LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vector<double>& reverse) {
   const double nf = double(forward.size()), nr = double(reverse.size()), m = std::log(nr / nf);
-  struct Side {
-    double sum = 0, squares = 0, slope = 0;
-    void add(double a) {
-      const double p = 1 / (1 + std::exp(-a)), rest = 1 / (1 + std::exp(a));
-      sum += p;
-      squares += p * p;
-      slope += p * rest;
-    }
-    /// Variance of the sum over n independent runs.
-    double variance(double n) const { return std::max(0.0, squares - sum * sum / n) * n / (n - 1); }
-  };
   const auto sides = [&](double c) {
-    Side f, r;
-    for (double v : forward) f.add(v - c + m);
-    for (double v : reverse) r.add(v + c - m);
-    return std::pair(f, r);
+    return std::pair(logistic_sums(forward, m - c), logistic_sums(reverse, c - m));
+  };
+  /// Of the sum over n independent runs.
+  const auto variance = [](const LogisticSums& s, double n) {
+    return std::max(0.0, s.squares - s.sum * s.sum / n) * n / (n - 1);
   };
   // The root of log(sum_forward) - log(sum_reverse), which falls with c and is nearly straight where the
   // overlap is small. It lies between the extreme weights but for those that are 0.
@@ -68,16 +57,15 @@ LogZ bennett_acceptance_ratio(const std::vector<double>& forward, const std::vec
   }
   const auto [f, r] = sides(c);
   if (!(f.sum > 0 && r.sum > 0)) return {NAN, NAN};
-  return {c, std::sqrt(f.variance(nf) + r.variance(nr)) / (f.slope + r.slope)};
+  return {c, std::sqrt(variance(f, nf) + variance(r, nr)) / (f.slope + r.slope)};
 }
 
 double bennett_bootstrap_se(const std::vector<double>& forward, const std::vector<double>& reverse,
                             int resamples) {
-  // The sequence of the generator is fixed by the standard, those of the distributions are not: hence `%`.
-  std::mt19937_64 random(1);
+  RandomStream random(Purpose::bootstrap, {});
   const auto resample = [&](const std::vector<double>& x) {
     std::vector<double> y(x.size());
-    for (double& v : y) v = x[random() % x.size()];
+    for (double& v : y) v = x[random.below(x.size())];
     return y;
   };
   double mean = 0, squares = 0;  // Welford

@@ -5,10 +5,18 @@
 #include <cassert>
 
 #include "host/estimators/annealed_weights.hpp"
+#include "host/estimators/pack_sums.hpp"
 #include "host/estimators/tempering.hpp"
 
 namespace lockstep {
 namespace {
+
+/// `by` Delta of each draw.
+std::vector<double> scaled(std::span<const double> delta, double by) {
+  std::vector<double> terms;
+  for (double d : delta) terms.push_back(tempered(by, d));
+  return terms;
+}
 
 /// sum_k sign log mean_{level k + from} exp(-sign (beta_{k+1} - beta_k) Delta).
 Jackknife one_sided(const LadderSamples& s, int from, double sign) {
@@ -16,11 +24,10 @@ Jackknife one_sided(const LadderSamples& s, int from, double sign) {
   BlockLogSums sums(s.copies, 2 * steps);  // of the terms, and their number
   std::vector<double> coefficients;
   for (int k = 0; k < steps; ++k) {
-    for (int c = 0; c < s.copies; ++c)
-      for (double d : s.at(c, k + from)) {
-        sums.add(c, 2 * k, -sign * tempered(s.ladder[k + 1] - s.ladder[k], d));
-        sums.add(c, 2 * k + 1, 0);
-      }
+    for (int c = 0; c < s.copies; ++c) {
+      sums.add(c, 2 * k, log_sum_of(scaled(s.at(c, k + from), sign * (s.ladder[k] - s.ladder[k + 1]))));
+      sums.add(c, 2 * k + 1, LogSum{0, double(s.draws)});
+    }
     coefficients.insert(coefficients.end(), {sign, -sign});
   }
   return sums.combine(coefficients);
@@ -34,22 +41,21 @@ struct Objective {
   Eigen::MatrixXd hessian;
 };
 Objective objective_of(const LadderSamples& s, int copy, int first, const Eigen::VectorXd& f) {
+  constexpr int kTogether = 256;  // draws, so that their shares stay in the cache
   const int levels = int(f.size());
-  Objective o{-s.draws * f.sum(), Eigen::VectorXd::Constant(levels, -s.draws),
-              Eigen::MatrixXd::Zero(levels, levels)};
-  Eigen::VectorXd p(levels);
+  const auto ladder = std::span(s.ladder).subspan(first, levels);
+  Objective o{-s.draws * f.sum(), Eigen::VectorXd::Zero(levels), Eigen::MatrixXd::Zero(levels, levels)};
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> shares(levels, kTogether);
   for (int level = 0; level < levels; ++level)
-    for (double d : s.at(copy, first + level)) {
-      for (int k = 0; k < levels; ++k) p[k] = f[k] - tempered(s.ladder[first + k], d);
-      const double top = p.maxCoeff();
-      p = (p.array() - top).exp();
-      const double sum = p.sum();
-      p /= sum;
-      o.value += top + std::log(sum);
-      o.gradient += p;
-      o.hessian.selfadjointView<Eigen::Lower>().rankUpdate(p, -1);
-      o.hessian.diagonal() += p;
+    for (int begin = 0; begin < s.draws; begin += kTogether) {
+      const int count = std::min(kTogether, s.draws - begin);
+      const auto delta = s.at(copy, first + level).subspan(begin, count);
+      o.value += level_shares(ladder, {f.data(), std::size_t(levels)}, delta, shares.data(), kTogether);
+      o.gradient += shares.leftCols(count).rowwise().sum();
+      o.hessian -= shares.leftCols(count).lazyProduct(shares.leftCols(count).transpose());
     }
+  o.hessian.diagonal() += o.gradient;
+  o.gradient.array() -= s.draws;
   return o;
 }
 
@@ -66,16 +72,17 @@ Eigen::VectorXd newton_step(const Objective& all, const Objective& without) {
 }
 
 /// log z of the last over the first of the levels first .. first + size of f - 1; `f` is where to start.
-Jackknife log_ratio(const LadderSamples& s, int first, Eigen::VectorXd f) {
+Jackknife log_ratio(const LadderSamples& s, int first, Eigen::VectorXd f, int threads) {
   const Eigen::Index n = f.size();
   std::vector<Objective> copies(s.copies);
   const auto evaluate = [&](const Eigen::VectorXd& at) {
+#pragma omp parallel for num_threads(threads)
+    for (int c = 0; c < s.copies; ++c) copies[c] = objective_of(s, c, first, at);
     Objective all{0, Eigen::VectorXd::Zero(n), Eigen::MatrixXd::Zero(n, n)};
-    for (int c = 0; c < s.copies; ++c) {
-      copies[c] = objective_of(s, c, first, at);
-      all.value += copies[c].value;
-      all.gradient += copies[c].gradient;
-      all.hessian += copies[c].hessian;
+    for (const Objective& copy : copies) {
+      all.value += copy.value;
+      all.gradient += copy.gradient;
+      all.hessian += copy.hessian;
     }
     return all;
   };
@@ -100,8 +107,10 @@ Jackknife log_ratio(const LadderSamples& s, int first, Eigen::VectorXd f) {
 double bridge(const LadderSamples& s, int k) {
   std::vector<double> forward, reverse;
   for (int c = 0; c < s.copies; ++c) {
-    for (double d : s.at(c, k)) forward.push_back(-tempered(s.ladder[k + 1] - s.ladder[k], d));
-    for (double d : s.at(c, k + 1)) reverse.push_back(tempered(s.ladder[k + 1] - s.ladder[k], d));
+    const double step = s.ladder[k + 1] - s.ladder[k];
+    const auto down = scaled(s.at(c, k), -step), up = scaled(s.at(c, k + 1), step);
+    forward.insert(forward.end(), down.begin(), down.end());
+    reverse.insert(reverse.end(), up.begin(), up.end());
   }
   return bennett_acceptance_ratio(forward, reverse).estimate;
 }
@@ -139,17 +148,20 @@ Jackknife backward_stepping_stones(const LadderSamples& samples, double log_zeta
   return one_sided(samples, 1, -1) + log_zeta;
 }
 
-Jackknife bridge_stepping_stones(const LadderSamples& samples, double log_zeta) {
+Jackknife bridge_stepping_stones(const LadderSamples& samples, double log_zeta, int threads) {
+  std::vector<Jackknife> steps(samples.levels() - 1);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  for (int k = 0; k < int(steps.size()); ++k)
+    steps[k] = log_ratio(samples, k, Eigen::Vector2d(0, -bridge(samples, k)), 1);
   Jackknife sum{log_zeta, std::vector<double>(samples.copies, log_zeta)};
-  for (int k = 0; k + 1 < samples.levels(); ++k)
-    sum = sum + log_ratio(samples, k, Eigen::Vector2d(0, -bridge(samples, k)));
+  for (const Jackknife& step : steps) sum = sum + step;
   return sum;
 }
 
-Jackknife mbar(const LadderSamples& samples, double log_zeta) {
+Jackknife mbar(const LadderSamples& samples, double log_zeta, int threads) {
   Eigen::VectorXd f = Eigen::VectorXd::Zero(samples.levels());
   for (int k = 0; k + 1 < samples.levels(); ++k) f[k + 1] = f[k] - bridge(samples, k);
-  return log_ratio(samples, 0, f) + log_zeta;
+  return log_ratio(samples, 0, f, threads) + log_zeta;
 }
 
 ThermodynamicIntegration thermodynamic_integration(const LadderSamples& s, double log_zeta) {

@@ -26,14 +26,15 @@ struct LadderSamples {
   LadderSamples thinned(int stride) const;
 };
 
-// Estimators of log Z, each with its jackknife over copies; their differences know their standard errors.
+// Estimators of log Z, each with its jackknife over copies; their differences know their standard errors. The
+// bits are the same for any number of threads.
 
 /// log zeta + sum_k log mean_{level k} exp(-(beta_{k+1} - beta_k) Delta).
 Jackknife forward_stepping_stones(const LadderSamples& samples, double log_zeta);
 /// log zeta - sum_k log mean_{level k+1} exp((beta_{k+1} - beta_k) Delta).
 Jackknife backward_stepping_stones(const LadderSamples& samples, double log_zeta);
 /// The sum over neighbours of Bennett's acceptance ratio between them.
-Jackknife bridge_stepping_stones(const LadderSamples& samples, double log_zeta);
+Jackknife bridge_stepping_stones(const LadderSamples& samples, double log_zeta, int threads = 1);
 
 /// All levels at once, the combination of least variance for independent draws: f_k = -log z_k solves sum_n
 /// p_nk = draws at level k, with p_nk ~ exp(f_k - beta_k Delta_n) normalised over k, over all draws n.
@@ -41,7 +42,7 @@ Jackknife bridge_stepping_stones(const LadderSamples& samples, double log_zeta);
 /// Newton's method on the convex function behind these equations, from the bridge estimates; the jackknife is
 /// one more Newton step without each copy, its error of second order in 1 / copies. Source: Shirts & Chodera
 /// (2008), J. Chem. Phys. 129.
-Jackknife mbar(const LadderSamples& samples, double log_zeta);
+Jackknife mbar(const LadderSamples& samples, double log_zeta, int threads = 1);
 
 /// Thermodynamic integration: log zeta - int_0^1 E_beta[Delta] d beta by the trapezoid rule.
 struct ThermodynamicIntegration {

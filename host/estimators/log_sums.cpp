@@ -80,6 +80,12 @@ void BlockLogSums::add(int block, int row, double log_term) {
   set(block, row, s);
 }
 
+void BlockLogSums::add(int block, int row, const LogSum& terms) {
+  LogSum s = get(block, row);
+  s.add(terms);
+  set(block, row, s);
+}
+
 Jackknife BlockLogSums::combine(const std::vector<double>& coefficients) const {
   assert(int(coefficients.size()) == rows_);
   Jackknife result{0, std::vector<double>(blocks_, 0.0)};

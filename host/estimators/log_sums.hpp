@@ -93,6 +93,7 @@ class BlockLogSums {
         largest_(std::size_t(blocks) * rows, LogSum().largest),
         sum_(largest_.size()) {}
   void add(int block, int row, double log_term);
+  void add(int block, int row, const LogSum& terms);
   /// sum_r coefficient_r log total_r; NaN where infinities meet.
   Jackknife combine(const std::vector<double>& coefficients) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "host/estimators/pack_sums.hpp"
 #include "host/estimators/tempering.hpp"
 
 namespace lockstep {
@@ -20,15 +21,36 @@ std::vector<double> alternating(int pairs) {
 SteppingStones::SteppingStones(std::vector<double> edges, int blocks)
     : edges_(std::move(edges)), sums_(blocks, 2 * bins()) {}
 
-void SteppingStones::add(int block, double beta, double delta, double log_count) {
+template <class Put>
+void SteppingStones::terms(double beta, double delta, Put&& put) const {
   if (!(beta >= 0 && beta <= 1)) return;
-  const auto add_to = [&](int k) {
-    sums_.add(block, 2 * k, log_count - tempered(edges_[k + 1] - beta, delta));
-    sums_.add(block, 2 * k + 1, log_count + tempered(beta - edges_[k], delta));
+  const auto put_in = [&](int k) {
+    put(2 * k, -tempered(edges_[k + 1] - beta, delta));
+    put(2 * k + 1, tempered(beta - edges_[k], delta));
   };
   const int k = int(std::upper_bound(edges_.begin() + 1, edges_.end() - 1, beta) - edges_.begin()) - 1;
-  add_to(k);
-  if (k > 0 && beta == edges_[k]) add_to(k - 1);
+  put_in(k);
+  if (k > 0 && beta == edges_[k]) put_in(k - 1);
+}
+
+void SteppingStones::add(int block, double beta, double delta, double log_count) {
+  terms(beta, delta, [&](int row, double term) { sums_.add(block, row, log_count + term); });
+}
+
+void SteppingStones::add(int block, std::span<const double> beta, std::span<const double> delta) {
+  constexpr std::size_t kTogether = 64;  // of each row, so that all stay in the cache
+  std::vector<double> waiting(2 * bins() * kTogether);
+  std::vector<std::size_t> count(2 * bins(), 0);
+  const auto take = [&](int row) {
+    sums_.add(block, row, log_sum_of({waiting.data() + row * kTogether, count[row]}));
+    count[row] = 0;
+  };
+  for (std::size_t i = 0; i < beta.size(); ++i)
+    terms(beta[i], delta[i], [&](int row, double term) {
+      waiting[row * kTogether + count[row]] = term;
+      if (++count[row] == kTogether) take(row);
+    });
+  for (int row = 0; row < 2 * bins(); ++row) take(row);
 }
 
 Jackknife SteppingStones::value(double log_zeta) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <vector>
 
 #include "host/estimators/log_sums.hpp"
@@ -27,6 +28,8 @@ class SteppingStones {
   /// One pair, with the log of how often it counts. A beta on an inner edge serves both neighbours; one
   /// outside [0, 1] is ignored.
   void add(int block, double beta, double delta, double log_count = 0);
+  /// As many pairs.
+  void add(int block, std::span<const double> beta, std::span<const double> delta);
   /// log Z with its jackknife over blocks. NaN when a bin is empty; the standard error is NaN when a bin
   /// lives on one block alone.
   Jackknife value(double log_zeta) const;
@@ -38,6 +41,9 @@ class SteppingStones {
 
  private:
   int bins() const { return int(edges_.size()) - 1; }
+  /// Calls put(row, log term) for every sum that the pair belongs to.
+  template <class Put>
+  void terms(double beta, double delta, Put&& put) const;
   std::vector<double> edges_;
   BlockLogSums sums_;  // rows 2 k and 2 k + 1: the upper and the lower sum of bin k
 };

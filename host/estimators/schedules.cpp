@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "host/estimators/log_sums.hpp"
+#include "host/estimators/pack_sums.hpp"
 #include "host/util/errors.hpp"
 
 namespace lockstep {
@@ -49,12 +49,12 @@ void check_ladder(const std::vector<double>& ladder) {
 
 double increment_rate(const std::vector<double>& log_weights, const std::vector<double>& log_increments) {
   assert(log_weights.size() == log_increments.size());
-  LogSum weight, first, second;
-  for (std::size_t i = 0; i < log_weights.size(); ++i) {
-    weight.add(log_weights[i]);
-    first.add(log_weights[i] + log_increments[i]);
-    second.add(log_weights[i] + 2 * log_increments[i]);
-  }
+  std::vector<double> terms(log_weights);
+  const auto with = [&](double times) {
+    for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = log_weights[i] + times * log_increments[i];
+    return log_sum_of(terms);
+  };
+  const LogSum weight = log_sum_of(log_weights), first = with(1), second = with(2);
   return std::sqrt(std::max(0.0, second.log() + weight.log() - 2 * first.log()));
 }
 

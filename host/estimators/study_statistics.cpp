@@ -3,7 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
+
+#include "kernels/random_stream.hpp"
 
 namespace lockstep {
 namespace {
@@ -24,16 +25,14 @@ double sd_of(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-/// Standard deviation of the root of the mean of `squares` under resampling. The sequence of the generator is
-/// fixed by the C++ standard, that of the library's distributions is not: hence `%`, whose bias is below
-/// 1e-15.
+/// Standard deviation of the root of the mean of `squares` under resampling.
 double bootstrap_root_mean_sd(const std::vector<double>& squares) {
   if (squares.size() < 2) return nan;
-  std::mt19937_64 engine(1);
+  RandomStream random(Purpose::bootstrap, {});
   std::vector<double> roots(1000);
   for (double& root : roots) {
     double sum = 0;
-    for (std::size_t i = 0; i < squares.size(); ++i) sum += squares[engine() % squares.size()];
+    for (std::size_t i = 0; i < squares.size(); ++i) sum += squares[random.below(squares.size())];
     root = std::sqrt(sum / static_cast<double>(squares.size()));
   }
   return sd_of(roots);

@@ -39,8 +39,8 @@ namespace {
 std::vector<double> exact_draws(const RunContext& context, int chains) {
   const int d = context.target->dim();
   std::vector<double> x(std::size_t(d) * chains), one(d);
-  ExactDraw exact((std::uint64_t(context.key.k1) << 32 | context.key.k0) ^ 0x9e3779b97f4a7c15ull);
   for (int c = 0; c < chains; ++c) {
+    ExactDraw exact(context.key, std::uint64_t(c));
     context.target->draw(exact, one.data());
     for (int i = 0; i < d; ++i) x[std::size_t(i) * chains + c] = one[i];
   }

@@ -130,8 +130,9 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
   const double zeta = base.taken_out();
   const LadderSamples& s = r.samples;
-  const Jackknife bridge = bridge_stepping_stones(s, zeta), forward = forward_stepping_stones(s, zeta),
-                  backward = backward_stepping_stones(s, zeta);
+  const int threads = context.threads;
+  const Jackknife bridge = bridge_stepping_stones(s, zeta, threads),
+                  forward = forward_stepping_stones(s, zeta), backward = backward_stepping_stones(s, zeta);
   const auto integration = thermodynamic_integration(s, zeta);
   const LogZ of_groups = integration.log_z.value();
   const auto with_discretisation = [&](double se) { return std::hypot(se, integration.discretisation); };
@@ -145,12 +146,12 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   for (int k = 0; k < s.copies; ++k) {
     const LadderSamples one = s.copy(k);
     f.copies.push_back(integrates ? thermodynamic_integration(one, zeta).log_z.estimate
-                                  : bridge_stepping_stones(one, zeta).estimate);
+                                  : bridge_stepping_stones(one, zeta, threads).estimate);
   }
-  const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta),
-                                      bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta));
+  const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta, threads),
+                                      bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta, threads));
   const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
-  const LogZ combined = mbar(s.thinned(stride), zeta).value();
+  const LogZ combined = mbar(s.thinned(stride), zeta, threads).value();
   f.diagnostics.add("bridge", bridge.value());
   f.diagnostics.add("forward", forward.value());
   f.diagnostics.add("backward", backward.value());

@@ -17,6 +17,7 @@ class Copies {
   Copies(const RunContext& context, const PathBase& base, const Pilot& pilot,
          const ParallelTemperingOptions& o)
       : options_(o),
+        threads_(context.threads),
         pilot_(pilot),
         barrier_(pilot.barriers()),
         levels_(int(o.ladder.size())),
@@ -113,7 +114,7 @@ class Copies {
     if (!(options_.se > 0) || t < next_look_ || double(t) * chains_ * options_.num_leapfrog < options_.least)
       return false;
     next_look_ = t + t / 4;
-    return bridge_stepping_stones(samples(), 0).se() < 0.7 * options_.se;
+    return bridge_stepping_stones(samples(), 0, threads_).se() < 0.7 * options_.se;
   }
 
   template <class Archive>
@@ -156,6 +157,7 @@ class Copies {
   }
 
   const ParallelTemperingOptions& options_;
+  const int threads_;
   const Pilot& pilot_;
   const CommunicationBarrier barrier_;
   int levels_, chains_;

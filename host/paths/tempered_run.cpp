@@ -58,10 +58,16 @@ class StoneRecorder {
     const std::size_t padded = launched.engine.padded_chains();
     const int per = launched.chains() / groups_, length = int(launched.spec.end - launched.spec.begin);
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int g = 0; g < groups_; ++g)  // one thread's: the same bits for any number of them
-      for (int i = 0; i < length; ++i)
-        for (int c = g * per; c < (g + 1) * per; ++c)
-          stones_.add(g, trace[2 * i * padded + c], trace[(2 * i + 1) * padded + c]);
+    for (int g = 0; g < groups_; ++g) {  // one thread's: the same bits for any number of them
+      std::vector<double> beta, delta;
+      for (int i = 0; i < length; ++i) {
+        const auto row = trace.begin() + std::ptrdiff_t(2 * i * padded) + g * per,
+                   next = row + std::ptrdiff_t(padded);
+        beta.insert(beta.end(), row, row + per);
+        delta.insert(delta.end(), next, next + per);
+      }
+      stones_.add(g, beta, delta);
+    }
   }
   const SteppingStones& stones() const { return stones_; }
 

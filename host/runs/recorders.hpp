@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Recorders that many runs have.
+#include "host/estimators/pack_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/weighted_draws.hpp"
@@ -13,8 +14,7 @@ class StatSums {
   void record(Launched& launched) {
     const auto& s = launched.stats();
     const std::size_t n = launched.chains();
-    for (std::size_t r = 0; r < kStatRows; ++r)
-      for (std::size_t c = 0; c < n; ++c) sums_[r] += s[r * n + c];
+    for (std::size_t r = 0; r < kStatRows; ++r) sums_[r] += sum_of({s.data() + r * n, n});
   }
   double operator[](StatRow row) const { return sums_[row]; }
 
@@ -37,7 +37,7 @@ class GroupMoments {
     const auto& m = launched.moments();
     const std::size_t n = launched.chains(), per = n / sums_.size();
     for (std::size_t r = 0; r < sums_[0].size(); ++r)
-      for (std::size_t c = 0; c < n; ++c) sums_[c / per][r] += m[r * n + c];
+      for (std::size_t g = 0; g < sums_.size(); ++g) sums_[g][r] += sum_of({m.data() + r * n + g * per, per});
   }
   WeightedMoments value() const { return weighted_moments(layout_, sums_); }
 

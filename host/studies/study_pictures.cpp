@@ -93,8 +93,8 @@ void write_exact_draws(const fs::path& file, const TargetInstance& target) {
   f.dim = target.dim();
   std::vector<float> all;
   std::vector<double> x(target.dim());
-  ExactDraw random(20260101);
   for (int k = 0; k < kExactDraws; ++k) {
+    ExactDraw random(StreamKey{}, std::uint64_t(k));
     target.draw(random, x.data());
     all.insert(all.end(), x.begin(), x.end());
   }

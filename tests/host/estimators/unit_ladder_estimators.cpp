@@ -44,8 +44,8 @@ using Estimator = std::function<Jackknife(const LadderSamples&, double)>;
 const std::pair<const char*, Estimator> kEstimators[] = {
     {"forward", forward_stepping_stones},
     {"backward", backward_stepping_stones},
-    {"bridge", bridge_stepping_stones},
-    {"mbar", mbar},
+    {"bridge", [](const LadderSamples& s, double z) { return bridge_stepping_stones(s, z); }},
+    {"mbar", [](const LadderSamples& s, double z) { return mbar(s, z); }},
     {"integration", [](const LadderSamples& s, double z) { return thermodynamic_integration(s, z).log_z; }}};
 
 TEST(LadderEstimators, FlatAndConstantEnergies) {
@@ -57,6 +57,15 @@ TEST(LadderEstimators, FlatAndConstantEnergies) {
       EXPECT_NEAR(j.se(), 0, 1e-10 * (1 + std::abs(delta))) << what;
     }
     EXPECT_NEAR(thermodynamic_integration(s, 2).discretisation, 0, 1e-12 * (1 + std::abs(delta)));
+  }
+}
+
+TEST(LadderEstimators, BitsDoNotDependOnThreads) {
+  Random random(20260322);
+  const LadderSamples s = sample({}, {0, 0.1, 0.4, 1}, 6, 300, random);
+  for (int threads : {2, 3, 8}) {
+    EXPECT_EQ(bridge_stepping_stones(s, 1, threads).left_out, bridge_stepping_stones(s, 1).left_out);
+    EXPECT_EQ(mbar(s, 1, threads).left_out, mbar(s, 1).left_out);
   }
 }
 
