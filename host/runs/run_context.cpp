@@ -159,7 +159,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
     spec.trace = recording ? size.trace : 0;
-    if (m.kind == model.kind) spec.transition = size.transition;
+    if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
     return count == 0 ? 0.0 : std::ceil(count / kTile) * double(context.target->engine(spec)->bytes());
   };
   MemoryPlan plan;
