@@ -246,7 +246,7 @@ class CudaBlocks {
   /// The steps of the chain that takes most in a transition that has begun. Where chains differ the device is asked, and
   /// the host waits for it.
   int steps(int p, const LaunchSpec& spec, std::uint32_t iteration) {
-    const int known = parts_[p].first->steps(spec, iteration);
+    const int known = parts_[p].first->steps(spec, iteration, parts_[p].second.settings);
     if (known >= 0) return known;
     return read(&launch_.data()->longest);
   }

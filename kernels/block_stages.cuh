@@ -232,7 +232,7 @@ class CudaTransition {
   virtual void run(TransitionStage stage, const BlockGrid& grid, const Model& model,
                    BlockLaunch<R, E>* launch, const BlockMemory<R, E>& memory) const = 0;
   /// The steps that every chain takes in an iteration, or -1 where they are not known beforehand.
-  virtual int steps(const LaunchSpec& spec, std::uint32_t iteration) const = 0;
+  virtual int steps(const LaunchSpec& spec, std::uint32_t iteration, const double* settings) const = 0;
   bool takes_steps() const { return gradients || energies; }
 
  protected:
@@ -258,8 +258,8 @@ class CudaTransitionOf final : public CudaTransition<R, E, Model> {
     one.template operator()<TransitionStage::end>();
     one.template operator()<TransitionStage::decided>();
   }
-  int steps(const LaunchSpec& spec, std::uint32_t iteration) const override {
-    return Transition::template known_steps<R>(spec, iteration);
+  int steps(const LaunchSpec& spec, std::uint32_t iteration, const double* settings) const override {
+    return Transition::template known_steps<R>(spec, iteration, KnownRows<R>{nullptr, settings});
   }
 };
 

@@ -103,7 +103,7 @@ concept TransitionFunction = requires(const BlockIteration<L, E, Model>& t,
                                       const typename BlockIteration<L, E, Model>::Group& w,
                                       Proposal<L, E>& proposal) {
   { T::info() } -> std::same_as<TransitionInfo>;
-  { T::template known_steps<scalar_t<L>>(t.spec, t.number) } -> std::same_as<int>;
+  { T::template known_steps<scalar_t<L>>(t.spec, t.number, KnownRows<scalar_t<L>>()) } -> std::same_as<int>;
   { T::template begin<L, E>(t.model, t.spec, t.draw(w), w) } -> std::same_as<Proposal<L, E>>;
   T::move(t.model, t.draw(w), L(1), proposal, w);
   T::push(t.model, t.draw(w), L(1), proposal, w);

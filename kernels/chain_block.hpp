@@ -61,7 +61,7 @@ class ChainBlock {
       proposals_[p].assign(groups_[p].size(), {});
     }
     beta_.resize(chains().size());
-    batch_ = b;
+    batch_ = parts_.front().second.of(b);
     first_ = first;
     covariance_ = covariance;
   }

@@ -20,17 +20,19 @@ struct Workspace {
   VE xe, ce;
 };
 
-/// One of the transitions of an iteration: its number, by which its random numbers are its own, and where its data is
-/// among that of all.
+/// One of the transitions of an iteration: its number, by which its random numbers are its own, where its data is
+/// among that of all, and its settings.
 struct TransitionPart {
   std::uint32_t number = 0;
   int field = 0, counter = 0, list = 0;
-  /// What it finds where it looks for its own.
+  double settings[kMostSettings] = {};
+  /// What it finds where it looks for its own, as long as this is there.
   template <class R, class E>
   LOCKSTEP_FN BatchView<R, E> of(BatchView<R, E> b) const {
     b.fields += field * kTile;
     b.counters += counter * kTile;
     if (b.shared_place != nullptr) b.shared_place += std::ptrdiff_t(2) * list * b.tiles * kTile;
+    b.settings = settings;
     return b;
   }
 };
@@ -63,6 +65,7 @@ struct Lanes : Workspace<V, VE> {
   TileRows<wide_t<L>> fields;  // of the transition, as what follows
   double* counters;            // rows of kTile
   SharedLists<L> shared;
+  const double* settings;
   template <class A>
   LOCKSTEP_FN void count(int counter, A value) const {
     add_to(counters + counter * kTile, value);
@@ -113,7 +116,8 @@ LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<sc
           {if_any(b.fields, b.field_rows)},
           if_any(b.counters, b.counter_rows),
           {b.shared, b.shared_place == nullptr ? nullptr : b.shared_place + first,
-           std::ptrdiff_t(b.tiles) * kTile}};
+           std::ptrdiff_t(b.tiles) * kTile},
+          b.settings};
 }
 
 /// A workspace in the memory of `state` (3 rows() rows) and `energy` (rows() + cache_rows() of them).

@@ -49,9 +49,10 @@ struct Hmc : TransitionDefaults {
             .trajectory = true};
   }
   template <class R>
-  static int known_steps(const LaunchSpec& spec, std::uint32_t iteration) {
+  static int known_steps(const LaunchSpec& spec, std::uint32_t iteration, const KnownRows<R>& w) {
     R jitter;
-    return spec.num_leapfrog > 0 ? int(num_steps<R>(spec, iteration, Rows<R>{nullptr, 0}, jitter)) : -1;
+    const bool known = spec.num_leapfrog > 0 || w.parameters != nullptr;
+    return known ? int(num_steps<R>(spec, iteration, w.parameters, jitter)) : -1;
   }
   /// Refreshes the momentum and kicks it for half a step; log_ratio is the kinetic energy in between.
   template <class L, class E, class Model, class W>

@@ -17,7 +17,7 @@ struct Langevin : Hmc {
             .target_acceptance = 0.574};
   }
   template <class R>
-  static int known_steps(const LaunchSpec&, std::uint32_t) {
+  static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {
     return 1;
   }
   template <class L, class E, class Model, class W>

@@ -92,12 +92,13 @@ struct BatchView {
   const R* base = nullptr;                      // of units (Engine::set_base)
   const int* base_place = nullptr;              // [tile][first, step] of them: step 32 where chains differ
   double *stats = nullptr, *moments = nullptr;  // [tile][..rows][32]
-  // Of the transition (TransitionInfo): its fields and counters, and what the chains of a unit share.
+  // Of the transition (TransitionInfo): its fields and counters, what the chains of a unit share, its settings.
   double *fields = nullptr, *counters = nullptr;  // [tile][..rows][32]
   int field_rows = 0, counter_rows = 0;
   const double* shared = nullptr;              // the values of all lists
   const std::int32_t* shared_place = nullptr;  // [list][first, size][tiles * 32]
-  int* mode = nullptr;                         // [tile][32]: mode of the last unweighted draw
+  const double* settings = nullptr;
+  int* mode = nullptr;  // [tile][32]: mode of the last unweighted draw
   int* trip = nullptr;  // [tile][32]: 1 on the way from beta = 0 to 1, 2 on the way back, 0 before
   const std::uint32_t *chain = nullptr, *unit = nullptr;  // [tile][32]
   // Working rows for the tile policy: position, momentum, gradient (R), position and cache (E).

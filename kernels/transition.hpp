@@ -4,11 +4,12 @@
 // and a line in kernels/transitions.list; kernels/hmc.hpp is the worked example. In each iteration it is called, for
 // a group of chains (L their lanes, E those of energies; W their rows: state, parameters, workspace, and its own data),
 //
-//   known_steps<R>(spec, iteration)      on the host: how many steps every chain will take, or -1 where they differ
-//   begin<L, E>(model, spec, draw, w)    with w.x the position, w.g the gradient there; how many steps it wants
-//   move(model, draw, s, proposal, w)    before step s = 1, 2, ..: to where the gradient is wanted
-//   push(model, draw, s, proposal, w)    with that gradient in w.g
-//   end(model, proposal, w)              after the last: log_ratio
+//   known_steps<R>(spec, iteration, known)   on the host: how many steps every chain will take, or -1 where that is not
+//                                            known beforehand, or they differ (KnownRows)
+//   begin<L, E>(model, spec, draw, w)        with w.x the position, w.g the gradient there; how many steps it wants
+//   move(model, draw, s, proposal, w)        before step s = 1, 2, ..: to where the gradient is wanted
+//   push(model, draw, s, proposal, w)        with that gradient in w.g
+//   end(model, proposal, w)                  after the last: log_ratio
 //
 // and then w.x, w.g are accepted with probability min(1, density(x) / density(position) exp(log_ratio)), or left, and
 //
@@ -23,6 +24,9 @@
 //   w.fields[row]            what a chain carries from iteration to iteration, zero at first
 //   w.count(k, value)        adds to its k-th counter
 //   w.shared.get(k, index)   its k-th list, one for each unit of chains (Engine::set_shared); w.shared.size(k)
+// and likewise the numbers that a user sets, a double for all chains:
+//   w.settings[k]            its k-th setting
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -39,6 +43,38 @@ struct TransitionField {
   int rows(int of_position) const { return fixed + per_row * of_position; }
 };
 
+/// A number that the user sets as those of every sampler (sampler.NAME): read, shown, saved and compared as they are.
+struct TransitionSetting {
+  std::string name, help;
+  double standard = 0;  // where the user gives none
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+};
+/// Settings that a transition may have.
+inline constexpr int kMostSettings = 8;
+
+/// What a run must not count too often to be trusted; named as the counter is.
+struct TransitionGate {
+  int counter = 0;
+  double most = 0;     // of a transition of a chain on average
+  std::string advice;  // what it means where there is more, and what to do
+};
+
+/// What is known before an iteration of its chains, found as in their rows.
+template <class R>
+struct KnownRows {
+  const R* parameters = nullptr;  // step_size and trajectory_time; null: chains may differ
+  const double* settings = nullptr;
+};
+/// A transition's known_steps in one precision, of a chain with this step size and trajectory time.
+using KnownSteps = int (*)(const LaunchSpec& spec, std::uint32_t iteration, const double* parameters,
+                           const double* settings);
+template <class Transition, class R>
+int known_steps(const LaunchSpec& spec, std::uint32_t iteration, const double* parameters,
+                const double* settings) {
+  const R own[] = {static_cast<R>(parameters[0]), static_cast<R>(parameters[1])};
+  return Transition::template known_steps<R>(spec, iteration, KnownRows<R>{own, settings});
+}
+
 /// What the host needs to know of a transition.
 struct TransitionInfo {
   std::string name, summary, formula, source;
@@ -50,6 +86,9 @@ struct TransitionInfo {
   std::vector<TransitionField> fields = {};
   std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
   std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
+  std::vector<TransitionSetting> settings = {};
+  std::vector<TransitionGate> gates = {};
+  KnownSteps known_steps[2] = {};  // of states in float and in double; filled in where it is compiled
 };
 
 /// What a transition is unless it says otherwise.
@@ -68,7 +107,7 @@ struct TransitionDefaults {
 struct WithoutGradients : TransitionDefaults {
   static constexpr bool kGradients = false;
   template <class R>
-  static int known_steps(const LaunchSpec&, std::uint32_t) {
+  static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {
     return 0;
   }
   template <class Model, class D, class L, class P, class W>

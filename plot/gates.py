@@ -43,6 +43,11 @@ def divergences(run):
     return f"{count:,}" + (f" ({100 * count / transitions:.2g} %)" if transitions > 0 else "")
 
 
+def counted(name):
+    """Of a gate that a transition has of its own: what it counted."""
+    return lambda run: number(run.get("diagnostics", "counters", name))
+
+
 def judged_by_weights(run):
     return run.get("command") == "sample" or run.get("sampler", "name") == "pe"
 
@@ -197,7 +202,7 @@ def gates_of(run):
     settled = run.summary["verdict"] != OPEN  # else the gates it names could not be judged
     gates = []
     for name in [*failed, *(name for name in GATES if name not in failed)]:
-        found, needed, meaning, advice = GATES.get(name, (lambda _: None, "", "", "The warnings say more."))
+        found, needed, meaning, advice = GATES.get(name, (counted(name), "", "", "The warnings say more."))
         found = found(run)
         if found is None and name not in failed:
             continue

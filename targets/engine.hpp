@@ -29,8 +29,9 @@ struct ModelSpec {
 
 struct EngineSpec {
   ModelSpec model;
-  const TransitionInfo* transition = nullptr;    // of the registry; null: its first, HMC
-  std::vector<const TransitionInfo*> then = {};  // made after it in every iteration: at most 15
+  const TransitionInfo* transition = nullptr;      // of the registry; null: its first, HMC
+  std::vector<const TransitionInfo*> then = {};    // made after it in every iteration: at most 15
+  std::vector<std::vector<double>> settings = {};  // of each of them; where there are none, its defaults
   Precision precision = Precision::mixed;
   bool blocks = false;  // the block driver also where a fused one is compiled: the same bits, slower
   int pack_width = 0;   // 0: the machine's; of the fused driver in tests others. 1: the scalar reference

@@ -36,4 +36,17 @@ TransitionPart data_before(const std::vector<const TransitionInfo*>& transitions
   return all;
 }
 
+TransitionPart part_of(const EngineSpec& spec, std::size_t k, int rows) {
+  const auto transitions = transitions_of(spec);
+  TransitionPart part = data_before(transitions, k, rows);
+  std::vector<double> settings;
+  if (k < spec.settings.size()) settings = spec.settings[k];
+  if (settings.empty())
+    for (const TransitionSetting& s : transitions[k]->settings) settings.push_back(s.standard);
+  if (settings.size() != transitions[k]->settings.size() || settings.size() > std::size(part.settings))
+    throw std::invalid_argument(transitions[k]->name + " has other settings");
+  std::copy(settings.begin(), settings.end(), part.settings);
+  return part;
+}
+
 }  // namespace lockstep

@@ -20,6 +20,10 @@ PlacedLists place_lists(const std::vector<UnitList>& lists, const std::vector<st
 TransitionPart data_before(const std::vector<const TransitionInfo*>& transitions, std::size_t count,
                            int rows);
 
+/// The k-th transition of a spec, with its place and its settings. Throws std::invalid_argument where the spec has others
+/// for it than it declares.
+TransitionPart part_of(const EngineSpec& spec, std::size_t k, int rows);
+
 /// The transitions of a spec, each with its place, for positions of so many rows. Throws std::invalid_argument where they
 /// cannot follow one another in an iteration.
 template <class Transition>
@@ -30,7 +34,7 @@ TransitionParts<Transition> compose(const EngineSpec& spec, const std::vector<co
   for (const Transition* t : transitions) {
     if (t->self_ending && transitions.size() > 1)
       throw std::invalid_argument("a transition that ends when it sees fit is the only one of an iteration");
-    parts.push_back({t, data_before(transitions_of(spec), parts.size(), rows)});
+    parts.push_back({t, part_of(spec, parts.size(), rows)});
   }
   return parts;
 }

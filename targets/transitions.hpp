@@ -36,6 +36,8 @@ const CpuTransitions& cpu_transitions() {
       p = &transition;
     };
     CpuTransitions t{Transition::info(), {}};
+    t.known_steps[0] = known_steps<Transition, float>;
+    t.known_steps[1] = known_steps<Transition, double>;
     std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
                t.of);
     return t;

@@ -71,6 +71,8 @@ void list_samplers(const std::string& name) {
     const auto of_items = item_settings(s.name);
     if (!of_items.empty()) fmt::print("  settings on a target with many items, such as decoder\n");
     print_settings(of_items, "sampler");
+    if (!s.gates.empty()) fmt::print("  gates of its own\n");
+    for (const std::string& gate : s.gates) fmt::print("    {}\n", gate);
   };
   for (const SamplerInfo& s : sampler_registry()) list(s, 6);
   if (name.empty()) fmt::print("\nmethods of lockstep evidence\n");

@@ -51,6 +51,8 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   also("rhat_max", d.rhat_max);
   also("nested_rhat_max", d.nested_rhat_max);
   also("weight_ess", d.weight_ess);
+  for (const auto& [name, count] : d.counters)
+    if (count != 0) also(name.c_str(), count);
   fmt::print("\nverdict: {}", r.verdict);
   for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
   fmt::print("\n");

@@ -36,6 +36,7 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
     all.push_back(fmt::format(text, std::forward<A>(a)...));
   };
   const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
+  all = advice_of(r.units[0], *config.transition);
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)
@@ -93,6 +94,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.weight_ess = e.weight_ess;
   d.beta_mean = e.beta_mean;
   d.mode_switches = e.switches;
+  d.counters = counters_of(r.units[0], *config.transition);
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;
 }

@@ -52,6 +52,7 @@ struct SampleDiagnostics : RunDiagnostics {
     archive("beta_mean", beta_mean);
     archive("mode_switches", mode_switches);
     archive("scout_log_z", scout_log_z);
+    archive("counters", counters);
     of_draws.fields(archive);
   }
 };

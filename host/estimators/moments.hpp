@@ -16,7 +16,7 @@ struct UnitMoments {
   std::int64_t iterations = 0;  // per chain
   std::int64_t batch_length = 0;
   std::vector<double> sums;
-  std::vector<double> stats;    // [StatRow], summed over chains
+  std::vector<double> stats;    // [StatRow, then the transition's counters], summed over chains
   std::vector<int> superchain;  // of each chain: chains with one starting point
   int known_starts = 0;         // points that the user gave for chains to start at
   const double* batch(int chain, int b) const {

@@ -12,70 +12,6 @@ namespace {
 
 constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the warm-up's numbers follow
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
-
-/// The settings that say how long trajectories are.
-const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};
-
-/// What every sampler with this transition takes.
-Keys transition_keys(const TransitionInfo& transition, const std::string& target_acceptance) {
-  Keys keys = {
-      {"step_size", "step in units of the metric (default: dual averaging)"},
-      {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
-      {"trajectory_time",
-       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
-      {"jitter", "randomise the trajectory length (default true)"},
-      {"target_acceptance",
-       "acceptance_mean that dual averaging aims at (default " + target_acceptance + ")"},
-      {"acceptance_mean",
-       transition.harmonic_mean
-           ? "over chains: harmonic (default; careful) or arithmetic (of --paper-settings and rwm)"
-           : "over chains: harmonic or arithmetic (default)"},
-      {"metric", "unit, diagonal or dense (default diagonal)"},
-      {"adapt", "auto or none (none needs step_size)"},
-      {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
-      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
-  if (!transition.trajectory)
-    std::erase_if(keys, [](const auto& setting) {
-      return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=
-             kTrajectoryKeys.end();
-    });
-  return keys;
-}
-
-constexpr double kExtendedAcceptance = 0.75;  // of HMC on the extended space
-
-std::vector<std::string> transition_names() {
-  std::vector<std::string> names;
-  for (const TransitionInfo* t : transition_registry()) names.push_back(t->name);
-  return names;
-}
-
-Keys pe_keys() {
-  const TransitionInfo& hmc = *transition_registry().front();
-  Keys keys = transition_keys(
-      hmc, fmt::format("{} with {}; else the transition's own", kExtendedAcceptance, hmc.name));
-  const Keys more = {
-      {"transition", "that moves the extended state: " +
-                         fmt::format("{} (default {})", fmt::join(transition_names(), ", "), hmc.name)},
-      {"pseudo_samples", "N, 1 to 64 (default 5)"},
-      {"instrument", "bridge (path to a learned Gaussian), tempered (the paper's) or fixed (default bridge)"},
-      {"beta", "one fixed inverse temperature (default: learned)"},
-      {"beta_min", "lower end of beta (default 0; tempered 0.001)"},
-      {"beta_max", "upper end of beta (default 1)"},
-      {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
-      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
-      {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
-      {"base_covariance",
-       "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
-      {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
-      {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
-      {"base_sd", "its standard deviations"},
-      {"box", "half width of a reflecting box about the origin (default none)"}};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
-
 /// int z(beta) g(beta) d beta must be finite, or the chain drifts to beta = 0 and x = infinity.
 void require_proper(const ModelSpec& m, int dim, Tails tails) {
   if (m.box < std::numeric_limits<double>::infinity()) return;
@@ -165,6 +101,19 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
   c.jitter = s.get<bool>("jitter", true);
 }
 
+/// The transition's own settings; those of others would change nothing.
+void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
+                       const Transitions& transitions) {
+  for (const TransitionSetting& own : c.transition->settings)
+    c.settings.push_back(s.in_range(own.name, own.standard, own.least, own.most));
+  const auto known = s.known();
+  for (const TransitionInfo* t : transitions)
+    for (const TransitionSetting& other : t->settings)
+      if (run.sampler_settings.contains(other.name) &&
+          std::find(known.begin(), known.end(), other.name) == known.end())
+        s.no_effect({other.name}, fmt::format("{} has it, not {}", t->name, c.transition->name));
+}
+
 /// What is asked for and cannot be, or would change nothing.
 void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& run) {
   if (!c.transition->gradients && run.gradients > 0)
@@ -206,35 +155,21 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
 
 }  // namespace
 
-const std::vector<SamplerInfo>& sampler_registry() {
-  static const std::vector<SamplerInfo> samplers = [] {
-    std::vector<SamplerInfo> all;
-    for (const TransitionInfo* t : transition_registry())
-      all.push_back({t->name, t->summary, t->formula,
-                     transition_keys(*t, fmt::format("{}", t->target_acceptance)), t->source});
-    all.insert(
-        all.begin() + 1,
-        {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
-         "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
-         pe_keys(), "Nemeth, Lindsten, Filippone & Hensman (2019)"});
-    return all;
-  }();
-  return samplers;
-}
-
-SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const Transitions& transitions) {
   SamplerConfig c;
   c.name = run.sampler.empty() ? "pe" : run.sampler;
-  std::vector<std::string> names;
-  for (const auto& s : sampler_registry()) names.push_back(s.name);
+  const auto of_transitions = names_of(transitions);
+  std::vector<std::string> names = of_transitions;
+  names.insert(names.begin() + 1, "pe");
   if (std::find(names.begin(), names.end(), c.name) == names.end())
     throw UserError("there is no sampler " + c.name + " (a run needs one it knows). " +
                     near_or_known(c.name, names, "samplers") + " See: lockstep samplers");
   SettingsReader s(run.sampler_settings, "sampler " + c.name);
   const bool pe = c.name == "pe", paper = run.paper_settings;
   if (pe) read_pseudo_extended(c, s, run, dim, tails);
-  c.transition = find_transition(
-      pe ? s.one_of("transition", transition_registry().front()->name, transition_names()) : c.name);
+  const std::string transition = pe ? s.one_of("transition", of_transitions.front(), of_transitions) : c.name;
+  c.transition = transitions[std::find(of_transitions.begin(), of_transitions.end(), transition) -
+                             of_transitions.begin()];
   c.metric = s.one_of("metric", "diagonal", {"unit", "diagonal", "dense"});
   c.model.dense_metric = c.metric == "dense";
   if (c.model.dense_metric && std::isfinite(c.model.box))
@@ -255,6 +190,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails) {
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
+  read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);
   s.finish();
   c.effective = s.effective();

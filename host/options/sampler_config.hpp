@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/options/options.hpp"
+#include "host/options/samplers.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -10,6 +11,7 @@ struct SamplerConfig {
   std::string name;  // of a transition, or pe
   ModelSpec model;
   const TransitionInfo* transition = transition_registry().front();
+  std::vector<double> settings;  // of the transition's own
   enum class Instrument { none, bridge, tempered, fixed } instrument = Instrument::none;
   std::string metric = "diagonal";  // unit | diagonal | dense
   bool adapt = true;
@@ -30,17 +32,10 @@ struct SamplerConfig {
   Settings effective;      // for summary.json
 };
 
-struct SamplerInfo {
-  std::string name, summary, formula;
-  std::vector<std::pair<std::string, std::string>> settings;
-  std::string source;
-};
-
-const std::vector<SamplerInfo>& sampler_registry();
-
 /// Settings of a run's sampler for a target of `dim` dimensions and known tails. Throws UserError for unknown
 /// names and improper tempering (methods: int z(beta) g(beta) d beta must be finite).
-SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails);
+SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails,
+                             const Transitions& transitions = transition_registry());
 
 /// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
 bool gives_evidence(const SamplerConfig& config);

@@ -245,6 +245,8 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
       int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
+  f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
+  f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
   (e.nested ? f.diagnostics.nested_rhat_max : f.diagnostics.rhat_max) = e.rhat_max;
   f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];

@@ -47,6 +47,7 @@ struct EvidenceDiagnostics : RunDiagnostics {
     archive("nested_rhat_max", nested_rhat_max);
     archive("rhat_max", rhat_max);
     if (!on_path) archive("base_log_zeta", base_log_zeta);
+    archive("counters", counters);
     archive.rest(of_method);
   }
 };

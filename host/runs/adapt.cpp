@@ -46,6 +46,7 @@ class WarmUp {
   Adapted run() {
     EngineSpec spec = engine_spec(context_, frozen().model, units_, per_);
     spec.transition = config_.transition;
+    spec.settings = {config_.settings};
     if (options_.warmup_draws) {
       spec.draws = 1;
       out_.warmup.chains.resize(options_.chains);

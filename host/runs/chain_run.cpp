@@ -9,16 +9,17 @@
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
-#include "kernels/hmc.hpp"
 
 namespace lockstep {
 namespace {
 
-/// Gradients of each iteration of a unit, of one sample, by the very function the kernel uses.
-template <class R>
-double iteration_gradients(const LaunchSpec& spec, std::uint32_t iteration, double step_size, double time) {
-  R par[2] = {static_cast<R>(step_size), static_cast<R>(time)}, jitter;
-  return double(num_steps<R>(spec, iteration, Rows<R>{par, 1}, jitter));
+/// How many gradients an iteration takes of a unit, of one sample of a chain, by the very function the kernel uses; -1
+/// where nobody knows before.
+int gradients_of(const RunContext& context, const SamplerConfig& config, const LaunchSpec& launch,
+                 const Frozen& f, std::size_t unit, std::int64_t iteration) {
+  const double parameters[] = {f.step_size[unit], f.trajectory_time[unit]};
+  return config.transition->known_steps[context.precision == Precision::full](
+      launch, std::uint32_t(iteration), parameters, config.settings.data());
 }
 
 constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
@@ -30,21 +31,12 @@ constexpr std::int64_t kMostIterations = std::int64_t(1)
       "Give fewer, or more --chains");
 }
 
-/// The first number of iterations whose gradients reach the budget of each sample of each chain.
-std::int64_t iterations_for(const RunContext& context, const LaunchSpec& spec, const Frozen& f,
-                            std::size_t unit, double budget) {
-  double spent = 0;
-  std::int64_t t = 0;
-  while (spent < budget || t == 0) {
-    if (t >= kMostIterations) refuse_length();
-    if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
-    spent += context.precision == Precision::full
-                 ? iteration_gradients<double>(spec, t, f.step_size[unit], f.trajectory_time[unit])
-                 : iteration_gradients<float>(spec, t, f.step_size[unit], f.trajectory_time[unit]);
-    ++t;
-  }
-  return t;
-}
+/// Until when a run goes on: up to an iteration of each unit. Where nobody knows the gradients of an iteration before it is
+/// made, that is one which no budget reaches, and a unit ends when it has spent so many.
+struct RunEnd {
+  std::vector<std::int64_t> last;
+  std::vector<double> gradients = {};
+};
 
 /// Whether every mean is known to within `se` of its standard deviation.
 bool reached(const UnitMoments& moments, double se) {
@@ -54,25 +46,28 @@ bool reached(const UnitMoments& moments, double se) {
   return true;
 }
 
-/// At which iteration each unit ends.
-std::vector<std::int64_t> ends(const RunContext& context, const SamplerConfig& config,
-                               const ChainRunOptions& options, const LaunchSpec& launch, const Frozen& f) {
-  std::vector<std::int64_t> last(options.units.size(), options.iterations);
+RunEnd end_of(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+              const LaunchSpec& launch, const Frozen& f) {
+  RunEnd end{std::vector<std::int64_t>(options.units.size(), options.iterations)};
+  if (options.gradients > 0 && gradients_of(context, config, launch, f, 0, 0) < 0)
+    end.gradients.assign(options.units.size(), options.gradients);
   const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
-  for (std::size_t u = 0; u < last.size(); ++u) {
+  for (std::size_t u = 0; u < end.last.size(); ++u) {
     if (options.gradients > 0) {
-      const double spent = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
-      const double of_one = (options.gradients - spent) / (double(options.chains) * samples);
-      if (config.transition->trajectory)
-        last[u] = iterations_for(context, launch, f, u, of_one);
-      else if (of_one > double(kMostIterations))
-        refuse_length();
-      else  // one gradient an iteration
-        last[u] = std::max<std::int64_t>(1, std::int64_t(std::ceil(of_one)));
+      const double before = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
+      const double of_one = (options.gradients - before) / (double(options.chains) * samples);
+      if (!end.gradients.empty()) end.gradients[u] = std::max(1.0, options.gradients - before);
+      std::int64_t t = 0;
+      for (double spent = 0; spent < of_one || t == 0; ++t) {
+        if (t >= kMostIterations) refuse_length();
+        if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
+        spent += std::max(1, gradients_of(context, config, launch, f, u, t));
+      }
+      end.last[u] = t;
     }
-    last[u] = std::min(last[u], options.longest);
+    end.last[u] = std::min(end.last[u], options.longest);
   }
-  return last;
+  return end;
 }
 
 }  // namespace
@@ -127,23 +122,24 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   const Frozen& frozen = adapted.frozen;
   EngineSpec spec = engine_spec(context, frozen.model, options.units, options.chains);
   spec.transition = config.transition;
+  spec.settings = {config.settings};
   spec.covariance = options.covariance;
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = config.num_leapfrog;
   launch.jitter = config.jitter;
   launch.record = true;
-  const auto last = ends(context, config, options, launch, frozen);
+  const RunEnd end = end_of(context, config, options, launch, frozen);
 
   const int dim = context.target->dim(), quantities = int(context.target->quantities().size());
-  Recording recording(config, options, {dim, quantities, options.covariance}, last,
+  Recording recording(config, options, {dim, quantities, options.covariance}, end.last,
                       int(read_starts(options.init, dim).size()), context.threads);
   recording.prepare(spec);
   const auto engine = make_engine(context, spec);
   RunLoop loop{.context = context,
                .engine = *engine,
                .name = "sampling",
-               .end = *std::max_element(last.begin(), last.end()),
+               .end = *std::max_element(end.last.begin(), end.last.end()),
                .launch = launch};
   const bool taken_up = loop.take_up(recording);
   set_frozen(*engine, config, options.units, frozen);
@@ -153,7 +149,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
     adapted.positions = {};
   }
   Clock::time_point looked = loop.clock;
-  while (loop.next()) {
+  double spent = 0;  // share of the budget
+  while (loop.next() && (spent = recording.end_spent(end.gradients)) < 1) {
     recording.place(loop.launch);
     Launched launched = loop.advance();
     recording.record(launched);
@@ -163,7 +160,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
       if (looks && options.log_z_se > 0 && recording.log_z(0, frozen).se < 0.9 * options.log_z_se) break;
       loop.save(recording);
     }
-    if (!context.progress->tell(loop.stage, loop.share())) continue;
+    if (!context.progress->tell(loop.stage, std::max(loop.share(), spent))) continue;
     const bool again = seconds_since(looked) > kBetweenRhats;
     if (again) looked = Clock::now();
     context.show({recording.stat(stat_gradients), recording.stat(stat_divergences),

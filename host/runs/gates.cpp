@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/gates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +18,11 @@ std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit,
   std::vector<double> sd(f.base_sd.begin() + unit * d, f.base_sd.begin() + (unit + 1) * d);
   for (double& v : sd) v /= config.base_inflation;
   return sd;
+}
+
+/// Of a transition of a chain on average.
+double counted(const UnitMoments& unit, const TransitionGate& gate) {
+  return unit.stats[kStatRows + gate.counter] / (double(unit.iterations) * unit.chains);
 }
 
 }  // namespace
@@ -46,7 +53,25 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     gate("log_z", std::isfinite(z.estimate) && std::isfinite(z.se));
     if (!f.scout_log_z.empty()) gate("scout", !contradicts(z, {f.scout_log_z[unit], f.scout_log_z_se[unit]}));
   }
+  for (const TransitionGate& own : config.transition->gates)
+    gate(config.transition->counters[own.counter].c_str(), counted(run.units[unit], own) <= own.most);
   return failed;
+}
+
+NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition) {
+  NamedNumbers counters;
+  for (const std::string& name : transition.counters)
+    counters.emplace_back(name, unit.stats[kStatRows + counters.size()]);
+  return counters;
+}
+
+std::vector<std::string> advice_of(const UnitMoments& unit, const TransitionInfo& transition) {
+  std::vector<std::string> all;
+  for (const TransitionGate& gate : transition.gates)
+    if (const double n = counted(unit, gate); !(n <= gate.most))
+      all.push_back(fmt::format("{} {:.3g} of a transition, over {}: {}", transition.counters[gate.counter],
+                                n, gate.most, gate.advice));
+  return all;
 }
 
 double times_as_wide(const WeightedMoments& moments, const std::vector<double>& base_sd) {

@@ -6,6 +6,7 @@
 
 #include "host/estimators/estimates.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/util/json_archive.hpp"
 
 namespace lockstep {
 
@@ -24,9 +25,14 @@ std::string verdict_of(const std::vector<std::string>& failed);
 /// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
 /// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
 /// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
-/// particles'.
+/// particles'. And those that the transition declares, each by the name of its counter.
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
+
+/// What the transition of a unit has counted, by name.
+NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition);
+/// Of those of its gates that fail: what was counted, what it means and what to do.
+std::vector<std::string> advice_of(const UnitMoments& unit, const TransitionInfo& transition);
 
 /// How many times as wide as the draws that a base is made of the target is, along the axis where it is most.
 /// Chains that come from too narrow a base agree with one another long before they know the target's tails.

@@ -87,7 +87,7 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
       overview_(options.chains, layout.dim, options.overview),
       last_(std::move(last)),
       batches_(last_.size(), Batches(options.chains, layout, known_starts)),
-      stats_(last_.size(), std::vector<double>(kStatRows, 0.0)) {
+      stats_(last_.size(), std::vector<double>(kStatRows + config.transition->counters.size(), 0.0)) {
   draws_.chains = plan_.chains;
   // Weighted states are those of the chains themselves: one draw a launch. Else as many as a launch may make.
   const std::int64_t of_draw = std::int64_t(plan_.chains.size()) * (layout.dim + kDrawExtraRows);
@@ -107,10 +107,10 @@ void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, b
   for (std::size_t u = 0; u < last_.size(); ++u) {
     if (last_[u] < end || !(reset || last_[u] == end)) continue;  // read when it ended; or goes on
     batches_[u].add(moments, int(u) * chains_, total, end - begin);
-    for (int r = 0; r < kStatRows; ++r) {
+    for (std::size_t r = 0; r < stats_[u].size(); ++r) {
       // Far proposals of a random walk are no failure of an integrator.
       if (r == stat_divergences && !config_.transition->gradients) continue;
-      for (int c = 0; c < chains_; ++c) stats_[u][r] += stats[std::size_t(r) * total + u * chains_ + c];
+      for (int c = 0; c < chains_; ++c) stats_[u][r] += stats[r * total + u * chains_ + c];
     }
   }
 }
@@ -165,6 +165,16 @@ void Recording::record(Launched& launched) {
   if (whole) add_evidence(launched.engine, end - length, end);
   recorded_ = end;
   if (boundary) since_ = end;
+}
+
+double Recording::end_spent(const std::vector<double>& gradients) {
+  double least = gradients.empty() ? 0 : 1;
+  for (std::size_t u = 0; u < gradients.size(); ++u) {
+    const double share = stats_[u][stat_gradients] / gradients[u];
+    if (share >= 1) last_[u] = std::min(last_[u], since_);
+    least = std::min(least, share);
+  }
+  return least;
 }
 
 void Recording::add_draws(Engine& engine) {

@@ -58,6 +58,9 @@ class Recording {
   void place(LaunchSpec& launch);
   /// Takes what it leaves.
   void record(Launched& launched);
+  /// Ends the units that have spent so many gradients, each at the first boundary where it has. Returns the least share of
+  /// them that a unit has spent, 0 where there is no budget.
+  double end_spent(const std::vector<double>& gradients);
   /// Whether it ended where a run may stop. Sums run on over launches that were cut short for somebody else's
   /// sake, so that not one bit depends on company; and a run stops at boundaries only, so that none depends on
   /// an interruption.
@@ -110,7 +113,7 @@ class Recording {
   std::vector<std::int64_t> last_;
   std::int64_t since_ = 0, recorded_ = 0;         // where the engine's running sums begin and end
   std::vector<Batches> batches_;                  // [unit]
-  std::vector<std::vector<double>> stats_;        // [unit][StatRow]
+  std::vector<std::vector<double>> stats_;        // [unit][StatRow, then the transition's counters]
   std::vector<PseudoExtendedEvidence> evidence_;  // [unit], or none
   StoredDraws draws_;
 };

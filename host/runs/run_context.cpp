@@ -162,7 +162,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     EngineSpec spec = engine_spec(context, m, {0}, kTile);
     spec.covariance = recording && size.covariance;
     spec.trace = recording ? size.trace : 0;
-    if (m.kind == model.kind) spec.transition = size.transition;
+    if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
     if (count == 0) return 0.0;
     // A base's numbers: of each unit, or where a tile has chains of several, of each chain.
     const double bases = m.base == 0 ? 0 : std::fmod(per, kTile) == 0 ? units : count;

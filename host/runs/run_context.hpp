@@ -34,7 +34,8 @@ struct RunSize {
   bool covariance = false;
   bool saved = false;  // to a checkpoint, in between
   const TransitionInfo* transition = nullptr;
-  int trace = 0;  // iterations of a launch whose inverse temperatures are kept
+  std::vector<const TransitionInfo*> then = {};  // of EngineSpec
+  int trace = 0;                                 // iterations of a launch whose inverse temperatures are kept
 };
 
 /// The size of `sample`, and of a setting of a study: at most so many draws as its budget could ever pay for.

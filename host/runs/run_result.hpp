@@ -172,6 +172,7 @@ struct TruthSummary {
 struct RunDiagnostics {
   double acceptance = NAN, step_size = NAN, num_leapfrog = NAN, divergences = NAN;
   double rhat_max = NAN, nested_rhat_max = NAN, weight_ess = NAN;
+  NamedNumbers counters;  // of the transition
 };
 
 struct RunResult {

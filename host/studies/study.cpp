@@ -102,6 +102,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   const std::set<std::string> vectors = {"mean", "second_moment"};
   for (const auto& p : prepared) {
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
+    known.insert(p.config.transition->counters.begin(), p.config.transition->counters.end());
     for (int i = 0; i < p.target->dim(); ++i) {
       known.insert(fmt::format("mean[{}]", i));
       known.insert(fmt::format("second_moment[{}]", i));
@@ -166,8 +167,9 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
     const Estimates e = estimate(r.units[u]);
-    ReplicateRows(part.rows, s.label, u, e.gradients)
-        .add(e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
+    ReplicateRows rows(part.rows, s.label, u, e.gradients);
+    rows.add(e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
+    rows.add(counters_of(r.units[u], *p.config.transition));
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
   }

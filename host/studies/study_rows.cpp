@@ -47,6 +47,10 @@ void ReplicateRows::add(const Estimates& e, const LogZ* log_z, const TargetInsta
   row("mode_switches", e.switches, NAN, NAN);
 }
 
+void ReplicateRows::add(const NamedNumbers& counters) {
+  for (const auto& [name, count] : counters) add(name, count, NAN, NAN);
+}
+
 void ReplicateRows::add(const EvidenceResult& found, const TargetInstance& target) {
   const Truth& truth = target.truth();
   const EstimatesSummary& e = found.estimates;
@@ -67,6 +71,7 @@ void ReplicateRows::add(const EvidenceResult& found, const TargetInstance& targe
   if (!d.base_mean.empty()) add_error("base_mean_error", d.base_mean, truth.mean);
   if (!d.base_covariance.empty()) add_error("base_covariance_error", d.base_covariance, truth.covariance);
   if (d.base_starts) add("base_starts", *d.base_starts, NAN, NAN);
+  add(d.counters);
 }
 
 void ReplicateRows::add(const ItemResult& found, const TargetInstance&) {

@@ -17,6 +17,8 @@ class ReplicateRows {
       : rows_(rows), label_(std::move(label)), replicate_(replicate), gradients_(gradients) {}
   /// Of chains: means, second moments, the target's own quantities, log Z where the sampler gives it.
   void add(const Estimates& e, const LogZ* log_z, const TargetInstance& target);
+  /// What their transition has counted.
+  void add(const NamedNumbers& counters);
   /// Of evidence: the same with root mean squares over entries of a covariance, bounds, and how far the base
   /// was from the truth.
   void add(const EvidenceResult& found, const TargetInstance& target);

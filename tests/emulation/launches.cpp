@@ -126,6 +126,7 @@ TEST(OwnDataLaunches, BitsAreTheScalarCpus) {
       c.precision = Precision::mixed;
       if (kind == ModelKind::path) c.tempering = Tempering::gibbs;
       c.prepare = [](Engine& e) { prepare<Transition>(e, 14); };
+      c.settings = other_settings<Transition>();
       const auto target = make_target(n.target);
       const EngineFactory scalar = [&](const EngineSpec&spec) { return scalar_engine(n.target, spec); },
                           device = on_device(*target);
@@ -157,6 +158,7 @@ TEST(OwnDataLaunches, SequencesAreTheScalarCpus) {
     c.precision = Precision::mixed;
     if (kind == ModelKind::path) c.tempering = Tempering::anneal;
     c.prepare = [](Engine& e) { prepare<Sequence<ListWalk, Tours>>(e, 14); };
+    c.settings = other_settings<Sequence<ListWalk, Tours>>();
     const auto target = make_target(n.target);
     const EngineFactory scalar = [&](const EngineSpec&s) { return scalar_sequence(n.target, s); },
                         device = on_device(*target);

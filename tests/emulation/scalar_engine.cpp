@@ -12,8 +12,10 @@ namespace {
 
 /// Every model and transition, fused, one chain at a time.
 struct ScalarBackend : FusedCpu {
-  explicit ScalarBackend(const EngineSpec& spec) : FusedCpu(spec), name(transition_of(spec).name) {}
+  explicit ScalarBackend(const EngineSpec& spec)
+      : FusedCpu(spec), name(transition_of(spec).name), part(part_of(spec, 0, 0)) {}
   std::string name;
+  TransitionPart part;
   static constexpr bool fuses(ModelKind) { return true; }
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
@@ -22,11 +24,11 @@ struct ScalarBackend : FusedCpu {
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
     for_each_transition([&]<class Transition>() {
-      if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, b, spec, 1);
+      if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, part.of(b), spec, 1);
     });
     if constexpr (!std::is_same_v<R, E>)  // in one precision
       for_each_with_data([&]<class Transition>() {
-        if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, b, spec, 1);
+        if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, part.of(b), spec, 1);
       });
   }
 };

@@ -16,18 +16,6 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
 
-struct Fused : FusedCpu {
-  using FusedCpu::FusedCpu;
-};
-template <class Transition>
-struct FusedOf : Fused {
-  using Fused::Fused;
-  template <class R, class E, class Model>
-  void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
-    advance_cpu<Transition, MachinePack<R>, MachineEnergies<R, E>>(model, b, spec, threads_);
-  }
-};
-
 /// A Gaussian in three dimensions, not of the library's compiled sizes.
 struct Fixture {
   ParameterPool pool;
@@ -54,7 +42,7 @@ template <class Transition, class Model>
 std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
   if constexpr (std::derived_from<Transition, TransitionDefaults>)
     if (!spec.blocks)
-      return std::make_unique<EngineOf<FusedOf<Transition>, Model, float, double>>(
+      return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(
           make_model<Model>(density(), spec.model), spec);
   if (spec.pack_width == 4) return by_blocks<Pack<float, 4>, Pack<double, 4>, Transition, Model>(spec);
   return by_blocks<MachinePack<float>, MachineEnergies<float, double>, Transition, Model>(spec);
@@ -168,6 +156,26 @@ TEST(OwnData, ChainsTakeAsManyStepsAsTheyNeed) {
   }
 }
 
+TEST(OwnData, SettingsAreWhatTheUserSets) {
+  BatchCase c = make_case<SliceWalk>();
+  const auto evaluations = [&](std::vector<std::vector<double>> settings, const Split& split) {
+    c.settings = std::move(settings);
+    const auto counted = counter(run_batch(factory<SliceWalk>(), c, split), c, 0);
+    return std::accumulate(counted.begin(), counted.end(), 0.0);
+  };
+  const double standard = evaluations({}, {.blocks = true}), wide = evaluations({{60}}, {.blocks = true});
+  EXPECT_EQ(evaluations({{6}}, {.blocks = true}), standard);
+  EXPECT_EQ(evaluations({{}}, {.pack_width = 4, .blocks = true}), standard);
+  EXPECT_EQ(evaluations({{60}}, {}), wide);
+  EXPECT_GT(wide, 1.3 * standard);
+  EXPECT_THROW(evaluations({{1, 2}}, {.blocks = true}), std::invalid_argument);
+
+  BatchCase tours = make_case<Sequence<ListWalk, Tours>>();
+  tours.settings = {{}, {1}};  // each iteration is a tour
+  const BatchResult r = run_batch(factory<Sequence<ListWalk, Tours>>(), tours, {.blocks = true});
+  EXPECT_THAT(counter(r, tours, 1 + Tours::tours), ::testing::Each(double(tours.iterations)));
+}
+
 TEST(OwnData, PositionsAreInDouble) {
   BatchCase c = make_case<ImplicitMidpoint>();
   const BatchResult r = run_batch(factory<ImplicitMidpoint>(), c, {.blocks = true});
@@ -211,7 +219,8 @@ using Pair = Sequence<ListWalk, Tours>;
 
 TEST(OwnData, SequencesKeepTheirDataApart) {
   for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
-    const BatchCase c = make_case<Pair>(kind);
+    BatchCase c = make_case<Pair>(kind);
+    if (kind == ModelKind::path) c.settings = other_settings<Pair>();
     const BatchResult whole = run_batch(factory<Pair>(), c);
     for (const Split& split :
          {Split{.pack_width = 4, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},

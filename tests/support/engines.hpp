@@ -16,6 +16,7 @@ struct BatchCase {
   ModelSpec model;
   const TransitionInfo* transition = nullptr;
   std::vector<const TransitionInfo*> then = {};
+  std::vector<std::vector<double>> settings = {};
   Precision precision = Precision::mixed;
   int chains = 32;
   std::uint32_t iterations = 6;
@@ -114,6 +115,7 @@ inline std::unique_ptr<Engine> make_engine(const EngineFactory& make, const Batc
   spec.model = c.model;
   spec.transition = c.transition;
   spec.then = c.then;
+  spec.settings = c.settings;
   spec.precision = c.precision;
   spec.blocks = split.blocks;
   spec.pack_width = split.pack_width;

@@ -17,10 +17,11 @@ inline constexpr int kInvarianceChains = 1 << 17;
 /// The CPU back end with one transition, a twin of a kernel's or the kernel's own.
 template <class Transition>
 struct OneTransition : FusedCpu {
-  using FusedCpu::FusedCpu;
+  explicit OneTransition(const EngineSpec& spec) : FusedCpu(spec), part(part_of(spec, 0, 0)) {}
+  TransitionPart part;
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
-    advance_cpu<Transition, MachinePack<R>, MachineEnergies<R, E>>(model, b, spec, threads_);
+    advance_cpu<Transition, MachinePack<R>, MachineEnergies<R, E>>(model, part.of(b), spec, threads_);
   }
 };
 

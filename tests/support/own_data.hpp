@@ -66,10 +66,11 @@ struct SliceWalk : TransitionDefaults {
             .source = "",
             .gradients = kGradients,
             .fields = {{"interval and height", 3, 0, false}},
-            .counters = {"evaluations"}};
+            .counters = {"evaluations"},
+            .settings = {{"width", "length of the interval in steps", 6, 0.1, 100}}};
   }
   template <class R>
-  static int known_steps(const LaunchSpec&, std::uint32_t) {
+  static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {
     return -1;
   }
   template <class L, class E, class Model, class W>
@@ -80,7 +81,7 @@ struct SliceWalk : TransitionDefaults {
     draw.normals(kOwnDraw, model.rows(), [&](int j, L z) { p.set(j, z); });
     Proposal<L, E> r;
     r.steps = L(1);
-    const V width = cast<V>(w.parameters[ParameterLayout::step_size]) * V(6.0),
+    const V width = cast<V>(w.parameters[ParameterLayout::step_size]) * V(w.settings[0]),
             first = width * -cast<V>(draw.uniform(kOwnDraw, 1000));
     w.fields.set(low, first);
     w.fields.set(high, first + width);
@@ -131,10 +132,12 @@ struct ImplicitMidpoint : TransitionDefaults {
             .formula = "",
             .source = "",
             .fields = {{"position", 0, 1}, {"solve", 2, 5, false}},
-            .counters = {"unsolved", "irreversible"}};
+            .counters = {"unsolved", "irreversible"},
+            .gates = {{unsolved, 0.01, "the implicit solve does not converge; lower sampler.step_size"},
+                      {irreversible, 0.001, "the solve does not lead back; lower sampler.step_size"}}};
   }
   template <class R>
-  static int known_steps(const LaunchSpec&, std::uint32_t) {
+  static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {
     return -1;
   }
   /// Rows of `fields`, n of them each: the position; where a solve begins, its momentum and its middle so far; the
@@ -264,7 +267,7 @@ struct ImplicitMidpoint : TransitionDefaults {
   }
 };
 
-/// Sums of x_0 over tours, which each chain closes at iterations of its own: a quarter of them.
+/// Sums of x_0 over tours, which each chain closes at iterations of its own: a share of them, a quarter unless set.
 struct Tours : Hmc {
   enum Counter { tours, length, sum };
   static TransitionInfo info() {
@@ -272,6 +275,7 @@ struct Tours : Hmc {
     info.name = "tours";
     info.fields = {{"open tour", 2, 0}};  // length, sum
     info.counters = {"tours", "length", "sum"};
+    info.settings = {{"closing", "probability that a tour ends", 0.25, 0, 1}};
     return info;
   }
   template <class Model, class D, class P, class W>
@@ -279,7 +283,7 @@ struct Tours : Hmc {
     using V = std::remove_cvref_t<decltype(w.fields[0])>;
     if (!spec.record) return;
     const V n = w.fields[0] + V(1.0), total = w.fields[1] + cast<V>(w.position[0]);
-    const auto closes = cast<V>(draw.uniform(kOwnDraw)) < V(0.25);
+    const auto closes = cast<V>(draw.uniform(kOwnDraw)) < V(w.settings[0]);
     w.count(tours, select(closes, V(1.0), V(0.0)));
     w.count(length, select(closes, n, V(0.0)));
     w.count(sum, select(closes, total, V(0.0)));
@@ -336,6 +340,17 @@ void for_each_with_data(F f) {
   f.template operator()<SliceWalk>();
   f.template operator()<ImplicitMidpoint>();
   f.template operator()<Tours>();
+}
+/// Settings that are not what its transitions have by themselves, as an EngineSpec has them.
+template <class Transition>
+std::vector<std::vector<double>> other_settings() {
+  std::vector<std::vector<double>> all;
+  Each<Transition>::call([&]<class One>() {
+    all.emplace_back();
+    for (const TransitionSetting& s : info_of<One>().settings)
+      all.back().push_back((s.least + s.standard) / 2);
+  });
+  return all;
 }
 /// What the host has to give an engine with this transition; its units are numbered from 0.
 template <class Transition>

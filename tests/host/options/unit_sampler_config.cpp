@@ -232,6 +232,72 @@ TEST(SamplerConfig, RegistryNamesEverySettingItsSamplersTake) {
   }
 }
 
+/// Two transitions beside HMC, one with a setting.
+const Transitions& with_slices() {
+  const auto named = [](const char* name) {
+    TransitionInfo info;
+    info.name = name;
+    return info;
+  };
+  static const TransitionInfo other = named("other"), slice = [&] {
+    TransitionInfo info = named("slice");
+    info.counters = {"shrunk"};
+    info.settings = {{"width", "length of the interval in steps", 6, 0.1, 100}};
+    info.gates = {{0, 20, "raise sampler.width"}};
+    return info;
+  }();
+  static const Transitions all = {find_transition("hmc"), &slice, &other};
+  return all;
+}
+SamplerConfig with_slices(const std::string& sampler, Settings settings) {
+  return sampler_config(run_of(sampler, std::move(settings)), 2, Tails::gaussian, with_slices());
+}
+
+TEST(SamplerConfig, TransitionsDeclareSettings) {
+  EXPECT_EQ(with_slices("slice", kNone).settings, std::vector<double>{6});
+  EXPECT_EQ(with_slices("slice", kNone).effective["width"], 6);
+  const SamplerConfig given = with_slices("pe", {{"transition", "slice"}, {"width", 2}});
+  EXPECT_EQ(given.settings, std::vector<double>{2});
+  EXPECT_EQ(given.effective["width"], 2);
+  EXPECT_TRUE(with_slices("hmc", kNone).settings.empty());
+  EXPECT_FALSE(with_slices("hmc", kNone).effective.contains("width"));
+  const auto refused_with = [](const std::string& sampler, Settings settings, const std::string& part) {
+    try {
+      with_slices(sampler, settings);
+      ADD_FAILURE() << sampler << " took " << settings;
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+    }
+  };
+  refused_with("slice", {{"width", 0.05}},
+               "setting width of sampler slice is 0.05 (it must be a number from 0.1 to 100)");
+  refused_with("slice", {{"width", "wide"}}, "it must be a number");
+  refused_with("slice", {{"widht", 2}}, "Did you mean width?");
+  refused_with("hmc", {{"width", 2}}, "setting width of sampler hmc has no effect (slice has it, not hmc)");
+  refused_with("pe", {{"transition", "other"}, {"width", 2}}, "has no effect (slice has it, not other)");
+}
+
+TEST(SamplerConfig, HelpOfWhatATransitionDeclares) {
+  const auto all = samplers_of(with_slices());
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[2].settings.back(),
+            std::pair(std::string("width"),
+                      std::string("length of the interval in steps, 0.1 to 100 (default 6)")));
+  EXPECT_EQ(all[1].settings.back().second, "of transition slice: " + all[2].settings.back().second);
+  EXPECT_EQ(all[2].gates,
+            std::vector<std::string>{"shrunk: at most 20 of a transition (else raise sampler.width)"});
+  // No name that every sampler has, which would be read twice.
+  for (const TransitionInfo* t : transition_registry()) {
+    TransitionInfo bare = *t;
+    bare.settings.clear();
+    for (const SamplerInfo& info : samplers_of({find_transition("hmc"), &bare}))
+      for (const auto& [key, help] : info.settings)
+        for (const TransitionSetting& s : t->settings) EXPECT_NE(s.name, key);
+    EXPECT_LE(t->settings.size(), std::size_t(kMostSettings));
+    for (const TransitionGate& gate : t->gates) EXPECT_LT(gate.counter, int(t->counters.size()));
+  }
+}
+
 TEST(SamplerConfig, UnknownNames) {
   refused("hmcc", kNone, "hmc");
   refused("nuts", kNone, "lockstep samplers");

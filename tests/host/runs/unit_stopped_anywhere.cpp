@@ -11,6 +11,8 @@
 #include "host/runs/run_context.hpp"
 #include "host/util/interrupt.hpp"
 #include "targets/registry.hpp"
+#include "targets/transitions.hpp"
+#include "tests/support/own_data.hpp"
 #include "tests/support/run_python.hpp"
 #include "tests/support/sampler_run.hpp"
 
@@ -78,10 +80,11 @@ class StoppedAnywhere : public testing::FolderTest {
 
 void sampler_agrees(
     const testing::Job& job, const std::function<void(ChainRunOptions&)>& change,
-    const std::function<void(const RunContext&, std::function<Numbers(const RunContext&)>)>& test) {
+    const std::function<void(const RunContext&, std::function<Numbers(const RunContext&)>)>& test,
+    const Transitions& transitions = transition_registry()) {
   const RunOptions run = testing::run_of(job);
   const auto target = build_target(run);
-  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails(), transitions);
   ChainRunOptions options = chain_run_options(run, {0, 1});
   change(options);
   test(make_context(run, *target, "stops"), [&](const RunContext& context) {
@@ -114,6 +117,16 @@ TEST_F(StoppedAnywhere, LearnedMetricWithDrawsOfTheWarmUp) {
         o.warmup_draws = true;
       },
       [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
+TEST_F(StoppedAnywhere, ABudgetThatIsSpentAsItComes) {  // of three units, at a boundary each
+  sampler_agrees(
+      {.target = "banana", .sampler = "implicit midpoint", .chains = 8, .warmup = 60},
+      [](ChainRunOptions& o) {
+        o.gradients = 5e4, o.units = {0, 1, 2};
+      },
+      [&](const RunContext& c, auto run) { agrees(c, run); },
+      {find_transition("hmc"), &cpu_transitions<testing::ImplicitMidpoint>()});
 }
 
 /// A normal target of 3 dimensions from a wider base.

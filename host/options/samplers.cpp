@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/options/samplers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+/// The settings that a transition declares.
+Keys own_settings(const TransitionInfo& transition) {
+  Keys keys;
+  for (const TransitionSetting& s : transition.settings)
+    keys.emplace_back(s.name, fmt::format("{}, {} to {} (default {})", s.help, s.least, s.most, s.standard));
+  return keys;
+}
+
+std::vector<std::string> own_gates(const TransitionInfo& transition) {
+  std::vector<std::string> gates;
+  for (const TransitionGate& g : transition.gates)
+    gates.push_back(fmt::format("{}: at most {} of a transition (else {})", transition.counters[g.counter],
+                                g.most, g.advice));
+  return gates;
+}
+
+/// What every sampler with this transition takes.
+Keys transition_keys(const TransitionInfo& transition, const std::string& target_acceptance) {
+  Keys keys = {
+      {"step_size", "step in units of the metric (default: dual averaging)"},
+      {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
+      {"trajectory_time",
+       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
+      {"jitter", "randomise the trajectory length (default true)"},
+      {"target_acceptance",
+       "acceptance_mean that dual averaging aims at (default " + target_acceptance + ")"},
+      {"acceptance_mean",
+       transition.harmonic_mean
+           ? "over chains: harmonic (default; careful) or arithmetic (of --paper-settings and rwm)"
+           : "over chains: harmonic or arithmetic (default)"},
+      {"metric", "unit, diagonal or dense (default diagonal)"},
+      {"adapt", "auto or none (none needs step_size)"},
+      {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
+      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
+  for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
+  if (!transition.trajectory)
+    std::erase_if(keys, [](const auto& setting) {
+      return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=
+             kTrajectoryKeys.end();
+    });
+  return keys;
+}
+
+Keys pe_keys(const Transitions& transitions) {
+  const TransitionInfo& hmc = *transitions.front();
+  Keys keys = transition_keys(
+      hmc, fmt::format("{} with {}; else the transition's own", kExtendedAcceptance, hmc.name));
+  const Keys more = {
+      {"transition", "that moves the extended state: " +
+                         fmt::format("{} (default {})", fmt::join(names_of(transitions), ", "), hmc.name)},
+      {"pseudo_samples", "N, 1 to 64 (default 5)"},
+      {"instrument", "bridge (path to a learned Gaussian), tempered (the paper's) or fixed (default bridge)"},
+      {"beta", "one fixed inverse temperature (default: learned)"},
+      {"beta_min", "lower end of beta (default 0; tempered 0.001)"},
+      {"beta_max", "upper end of beta (default 1)"},
+      {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
+      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
+      {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
+      {"base_covariance",
+       "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
+      {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
+      {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
+      {"base_sd", "its standard deviations"},
+      {"box", "half width of a reflecting box about the origin (default none)"}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  for (const TransitionInfo* t : transitions)
+    if (t != &hmc)
+      for (const auto& [name, help] : own_settings(*t))
+        keys.emplace_back(name, fmt::format("of transition {}: {}", t->name, help));
+  return keys;
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const Transitions& transitions) {
+  std::vector<std::string> names;
+  for (const TransitionInfo* t : transitions) names.push_back(t->name);
+  return names;
+}
+
+std::vector<SamplerInfo> samplers_of(const Transitions& transitions) {
+  std::vector<SamplerInfo> all;
+  for (const TransitionInfo* t : transitions)
+    all.push_back({t->name, t->summary, t->formula,
+                   transition_keys(*t, fmt::format("{}", t->target_acceptance)), t->source, own_gates(*t)});
+  all.insert(all.begin() + 1,
+             {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
+              "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",
+              pe_keys(transitions), "Nemeth, Lindsten, Filippone & Hensman (2019)"});
+  return all;
+}
+
+const std::vector<SamplerInfo>& sampler_registry() {
+  static const std::vector<SamplerInfo> samplers = samplers_of(transition_registry());
+  return samplers;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "targets/engine.hpp"
+
+namespace lockstep {
+
+/// A sampler, or a method, as `lockstep samplers NAME` shows it.
+struct SamplerInfo {
+  std::string name, summary, formula;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string source;
+  std::vector<std::string> gates = {};  // of its transition
+};
+
+using Transitions = std::vector<const TransitionInfo*>;
+std::vector<std::string> names_of(const Transitions& transitions);
+
+/// Each transition, the first of which is HMC, and what is made of them.
+std::vector<SamplerInfo> samplers_of(const Transitions& transitions);
+/// Those of the library.
+const std::vector<SamplerInfo>& sampler_registry();
+
+/// The settings that say how long trajectories are.
+inline const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};
+
+inline constexpr double kExtendedAcceptance = 0.75;  // of HMC on the extended space
+
+}  // namespace lockstep
