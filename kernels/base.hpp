@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base densities: where a path begins. A base is a struct with one static function and a name in BaseDensities below;
-// what draws from it and knows its moments is host/runs/normal_mixture.hpp.
+// what draws from it and knows its moments is host/runs/base_density.hpp.
 //
 //   log_density<D>(dim, log_norm, x, numbers, put)   log density at x, and its gradient row by row through put(i, value)
 //
-// It is normalised by log_norm, the chain's own. `numbers` are those that describe it: rows of the chain's parameters
-// from ParameterLayout::base_mean() on (kOfUnit = false), or a list that the chains of a unit share (Engine::set_base),
-// which is read once for all lanes of a group where they are of one unit.
+// It is normalised by log_norm, the chain's own. `numbers` are those that describe it: of the first of BaseDensities rows
+// of the chain's parameters from ParameterLayout::base_mean() on; of the others a list that the chains of a unit share
+// (Engine::set_base), which is read once for all lanes of a group where they are of one unit.
 #include <tuple>
 
 #include "kernels/lane_parameters.hpp"
@@ -23,7 +23,6 @@ struct NoBaseGradient {
 /// Independent normal axes: numbers mean (dim), 1 / sd (dim). log_norm - |(x - mean) / sd|^2 / 2; with 1 / sd and
 /// log_norm zero it is no base at all (pure tempering).
 struct NormalAxes {
-  static constexpr bool kOfUnit = false;
   template <int D, class L, class X, class N, class Put>
   LOCKSTEP_FN static L log_density(int dim, L log_norm, X x, N numbers, Put put) {
     const int d = extent<D>(dim);
@@ -45,7 +44,6 @@ struct NormalAxes {
 ///   log_norm + log sum_k exp(a_k - (x - m_k)' P_k (x - m_k) / 2)
 /// with a_k and log_norm such that it is normalised, and a_1 = 0 where K = 1. With K = 0 it is no base at all.
 struct NormalMixture {
-  static constexpr bool kOfUnit = true;
   static constexpr int kMost = 64;
   LOCKSTEP_FN static constexpr int length(int components, int dim) {
     return 1 + components * (1 + dim + dim * dim);
@@ -155,10 +153,19 @@ template <int D, class L, class X, class P, class Put>
 LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, X x, P par, Put put) {
   const L log_norm = par[ParameterLayout::base_log_norm];
   if constexpr (D == 0)
-    if (layout.base == base_number<NormalMixture>())
-      return par.of_unit([&](auto numbers) {
-        return NormalMixture::log_density<D, L>(layout.dim, log_norm, x, numbers, put);
-      });
+    if (layout.base != 0) {
+      L value = log_norm;
+      const auto if_it_is = [&]<class Base>() {
+        if (layout.base != base_number<Base>()) return;
+        value = par.of_unit([&](auto numbers) {
+          return Base::template log_density<D, L>(layout.dim, log_norm, x, numbers, put);
+        });
+      };
+      [&]<class First, class... Others>(const std::tuple<First, Others...>*) {
+        (if_it_is.template operator()<Others>(), ...);
+      }(static_cast<const BaseDensities*>(nullptr));
+      return value;
+    }
   return NormalAxes::log_density<D, L>(layout.dim, log_norm, x, par.from(layout.base_mean()), put);
 }
 

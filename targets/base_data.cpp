@@ -5,10 +5,18 @@
 #include <limits>
 #include <stdexcept>
 
+#include "kernels/base.hpp"
+
 namespace lockstep {
 
-PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>& unit_of_chain) {
+PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>& unit_of_chain, int dim) {
   PlacedBase placed;
+  for (const auto& [unit, list] : of_unit)
+    if (list.empty() || !(list[0] >= 1 && list[0] <= NormalMixture::kMost) ||
+        list.size() != std::size_t(NormalMixture::length(int(list[0]), dim)))
+      throw std::invalid_argument("the numbers of a base are those of 1 to 64 components");
+  for (const std::uint32_t unit : unit_of_chain)
+    if (!of_unit.empty() && of_unit.count(unit) == 0) throw std::invalid_argument("a unit has no base");
   static const std::vector<double> none = {0};
   const auto numbers = [&](std::uint32_t unit) -> const std::vector<double>& {
     const auto found = of_unit.find(unit);
@@ -23,8 +31,6 @@ PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>&
       continue;
     }
     const std::size_t at = placed.values.size();
-    if (at > std::size_t(std::numeric_limits<int>::max()))
-      throw std::length_error("the bases of all units have 2^31 numbers or more");
     if (one) {
       first[*unit] = int(at);
       const auto& own = numbers(*unit);
@@ -38,6 +44,8 @@ PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>&
         for (std::size_t k = 0; k < own.size(); ++k) placed.values[at + k * kTile + i] = own[k];
       }
     }
+    if (placed.values.size() > std::size_t(std::numeric_limits<int>::max()))
+      throw std::length_error("the bases of all units have 2^31 numbers or more");
     placed.places.insert(placed.places.end(), {int(at), one ? 1 : kTile});
   }
   return placed;

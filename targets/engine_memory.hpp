@@ -61,6 +61,7 @@ class EngineMemory : public Engine {
     unit.resize(rows(1), unit.back());
     chain_.assign(chain.begin(), chain.end());
     unit_.assign(unit.begin(), unit.end());
+    for (std::size_t k = 0; k < transitions_.size(); ++k) part_of(spec, k, shape.rows);  // or throws
     if (!lists_.empty()) set_shared(0, {});
     if (shape_.layout.base != 0) set_base({});
   }
@@ -113,7 +114,7 @@ class EngineMemory : public Engine {
     Backend::from_host(shared_place_, placed.places);
   }
   void set_base(const UnitList& of_unit) override {
-    const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_));
+    const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_), shape_.dim);
     Backend::from_host(base_, std::vector<R>(placed.values.begin(), placed.values.end()));
     Backend::from_host(base_place_, placed.places);
   }

@@ -110,7 +110,10 @@ class LatticeDraws {
       const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, u);
       const Vector& corner = points_[std::size_t(found - cumulative_.begin())];
       Vector move;
-      for (double& v : move) v = random.uniform() - random.uniform();
+      for (double& v : move) {  // which of the two comes first is not the compiler's choice
+        v = random.uniform();
+        v -= random.uniform();
+      }
       const double here = log_p(Vector(corner + steps_.cwiseProduct(move)));
       double proposed = 0;  // over p(here)
       for (int k = 0; k < 1 << D; ++k) {

@@ -43,7 +43,9 @@ TransitionPart part_of(const EngineSpec& spec, std::size_t k, int rows) {
   if (k < spec.settings.size()) settings = spec.settings[k];
   if (settings.empty())
     for (const TransitionSetting& s : transitions[k]->settings) settings.push_back(s.standard);
-  if (settings.size() != transitions[k]->settings.size() || settings.size() > std::size(part.settings))
+  if (settings.size() > std::size(part.settings))
+    throw std::invalid_argument(transitions[k]->name + " declares over 8 settings");
+  if (settings.size() != transitions[k]->settings.size())
     throw std::invalid_argument(transitions[k]->name + " has other settings");
   std::copy(settings.begin(), settings.end(), part.settings);
   return part;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep {
 namespace {
@@ -14,8 +15,16 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 /// The settings that a transition declares.
 Keys own_settings(const TransitionInfo& transition) {
   Keys keys;
-  for (const TransitionSetting& s : transition.settings)
-    keys.emplace_back(s.name, fmt::format("{}, {} to {} (default {})", s.help, s.least, s.most, s.standard));
+  for (const TransitionSetting& s : transition.settings) {
+    std::string range;
+    if (std::isfinite(s.least) && std::isfinite(s.most))
+      range = fmt::format(", {} to {}", s.least, s.most);
+    else if (std::isfinite(s.least))
+      range = fmt::format(", at least {}", s.least);
+    else if (std::isfinite(s.most))
+      range = fmt::format(", at most {}", s.most);
+    keys.emplace_back(s.name, fmt::format("{}{} (default {})", s.help, range, s.standard));
+  }
   return keys;
 }
 

@@ -47,7 +47,6 @@ Eigen::VectorXd BaseDensity::mean() const {
 }
 
 Eigen::MatrixXd BaseDensity::covariance() const {
-  if (components.size() == 1) return components[0].factor * components[0].factor.transpose();
   const Eigen::VectorXd centre = mean();
   Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(dim(), dim());
   for (const auto& c : components)
@@ -57,11 +56,12 @@ Eigen::MatrixXd BaseDensity::covariance() const {
 }
 
 std::vector<double> BaseDensity::sd() const {
+  Eigen::VectorXd variance = Eigen::VectorXd::Zero(dim());  // without a matrix, which of many axes is large
+  const Eigen::VectorXd centre = mean();
+  for (const auto& c : components)
+    variance += c.weight * (c.factor.rowwise().squaredNorm() + (c.mean - centre).cwiseAbs2());
   std::vector<double> sd(dim());
-  for (int i = 0; i < dim() && components.size() == 1; ++i) sd[i] = components[0].factor.row(i).norm();
-  if (components.size() == 1) return sd;
-  const Eigen::MatrixXd all = covariance();
-  for (int i = 0; i < dim(); ++i) sd[i] = std::sqrt(all(i, i));
+  for (int i = 0; i < dim(); ++i) sd[i] = std::sqrt(variance[i]);
   return sd;
 }
 

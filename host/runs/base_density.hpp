@@ -2,7 +2,6 @@
 #pragma once
 // Base densities on the host: what kernels/base.hpp evaluates, with its draws and its moments.
 #include <Eigen/Dense>
-#include <map>
 #include <vector>
 
 #include "targets/engine.hpp"

@@ -31,13 +31,6 @@ constexpr std::int64_t kMostIterations = std::int64_t(1)
       "Give fewer, or more --chains");
 }
 
-/// Until when a run goes on: up to an iteration of each unit. Where nobody knows the gradients of an iteration before it is
-/// made, that is one which no budget reaches, and a unit ends when it has spent so many.
-struct RunEnd {
-  std::vector<std::int64_t> last;
-  std::vector<double> gradients = {};
-};
-
 /// Whether every mean is known to within `se` of its standard deviation.
 bool reached(const UnitMoments& moments, double se) {
   const Estimates now = estimate(moments);
@@ -56,9 +49,12 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
     if (options.gradients > 0) {
       const double before = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
       const double of_one = (options.gradients - before) / (double(options.chains) * samples);
-      if (!end.gradients.empty()) end.gradients[u] = std::max(1.0, options.gradients - before);
       std::int64_t t = 0;
-      for (double spent = 0; spent < of_one || t == 0; ++t) {
+      if (!end.gradients.empty()) {
+        end.gradients[u] = std::max(1.0, options.gradients - before);
+        t = kMostIterations;
+      }
+      for (double spent = 0; (spent < of_one || t == 0) && end.gradients.empty(); ++t) {
         if (t >= kMostIterations) refuse_length();
         if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
         spent += std::max(1, gradients_of(context, config, launch, f, u, t));
@@ -132,7 +128,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   const RunEnd end = end_of(context, config, options, launch, frozen);
 
   const int dim = context.target->dim(), quantities = int(context.target->quantities().size());
-  Recording recording(config, options, {dim, quantities, options.covariance}, end.last,
+  Recording recording(config, options, {dim, quantities, options.covariance}, end,
                       int(read_starts(options.init, dim).size()), context.threads);
   recording.prepare(spec);
   const auto engine = make_engine(context, spec);
@@ -150,7 +146,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   }
   Clock::time_point looked = loop.clock;
   double spent = 0;  // share of the budget
-  while (loop.next() && (spent = recording.end_spent(end.gradients)) < 1) {
+  while (loop.next() && (spent = recording.end_spent()) < 1) {
     recording.place(loop.launch);
     Launched launched = loop.advance();
     recording.record(launched);
@@ -169,7 +165,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   ChainRunResult result;
   static_cast<Adapted&>(result) = std::move(adapted);
   result.sampling_seconds = loop.seconds();
-  result.interrupted = loop.interrupted;
+  result.interrupted = loop.interrupted && recording.end_spent() < 1;
   recording.finish(result);
   return result;
 }

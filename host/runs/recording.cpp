@@ -74,18 +74,19 @@ UnitMoments Batches::take_marginal() const {
 }
 
 Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-                     std::vector<std::int64_t> last, int known_starts, int threads)
+                     RunEnd end, int known_starts, int threads)
     : config_(config),
       chains_(options.chains),
       dim_(layout.dim),
       threads_(threads),
-      end_(*std::max_element(last.begin(), last.end())),
+      end_(*std::max_element(end.last.begin(), end.last.end())),
       plan_(plan_draws(options.draws,
-                       options.chains * (options.draw_units > 0 ? options.draw_units : int(last.size())),
+                       options.chains * (options.draw_units > 0 ? options.draw_units : int(end.last.size())),
                        (end_ - 1) / options.thin + 1, options.thin)),
       weighted_(options.weighted_draws),
       overview_(options.chains, layout.dim, options.overview),
-      last_(std::move(last)),
+      last_(std::move(end.last)),
+      budget_(std::move(end.gradients)),
       batches_(last_.size(), Batches(options.chains, layout, known_starts)),
       stats_(last_.size(), std::vector<double>(kStatRows + config.transition->counters.size(), 0.0)) {
   draws_.chains = plan_.chains;
@@ -123,7 +124,8 @@ void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t en
     if (end > last_[u]) continue;
     for (int c = 0; c < chains_; ++c) {
       // Whole chains as blocks where there are enough, else stretches of them.
-      const double share = double(begin) / double(last_[u]);
+      const double share =
+          budget_.empty() ? double(begin) / double(last_[u]) : stats_[u][stat_gradients] / budget_[u];
       const int block = chains_ >= kEvidenceBlocks
                             ? c % kEvidenceBlocks
                             : std::min(kEvidenceBlocks - 1, int(share * kEvidenceBlocks));
@@ -167,10 +169,10 @@ void Recording::record(Launched& launched) {
   if (boundary) since_ = end;
 }
 
-double Recording::end_spent(const std::vector<double>& gradients) {
-  double least = gradients.empty() ? 0 : 1;
-  for (std::size_t u = 0; u < gradients.size(); ++u) {
-    const double share = stats_[u][stat_gradients] / gradients[u];
+double Recording::end_spent() {
+  double least = budget_.empty() ? 0 : 1;
+  for (std::size_t u = 0; u < budget_.size(); ++u) {
+    const double share = stats_[u][stat_gradients] / budget_[u];
     if (share >= 1) last_[u] = std::min(last_[u], since_);
     least = std::min(least, share);
   }

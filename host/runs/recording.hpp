@@ -44,12 +44,19 @@ class Batches {
   std::vector<std::vector<double>> sums_;  // [chain][batch * row]
 };
 
+/// Until when a run goes on: up to an iteration of each unit. Where nobody knows the gradients of an iteration before it is
+/// made, that is one which no budget reaches, and a unit ends when it has spent so many.
+struct RunEnd {
+  std::vector<std::int64_t> last;
+  std::vector<double> gradients = {};
+};
+
 /// What a run has recorded so far: the sums of each unit, its evidence, and stored draws.
 class Recording {
  public:
-  /// `last`: the iteration at which each unit ends. `known_starts`: of UnitMoments.
+  /// `known_starts`: of UnitMoments.
   Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
-            std::vector<std::int64_t> last, int known_starts, int threads);
+            RunEnd end, int known_starts, int threads);
 
   /// Which draws are stored, and what an engine is asked to keep of each launch for them and the overview.
   void prepare(EngineSpec& spec) const;
@@ -58,9 +65,9 @@ class Recording {
   void place(LaunchSpec& launch);
   /// Takes what it leaves.
   void record(Launched& launched);
-  /// Ends the units that have spent so many gradients, each at the first boundary where it has. Returns the least share of
-  /// them that a unit has spent, 0 where there is no budget.
-  double end_spent(const std::vector<double>& gradients);
+  /// Ends the units that have spent their gradients (RunEnd), each at the first boundary where it has. Returns the least
+  /// share of them that a unit has spent, 0 where there is no such budget.
+  double end_spent();
   /// Whether it ended where a run may stop. Sums run on over launches that were cut short for somebody else's
   /// sake, so that not one bit depends on company; and a run stops at boundaries only, so that none depends on
   /// an interruption.
@@ -111,6 +118,7 @@ class Recording {
   int stored_ = 0, seen_ = 0;  // draws of the launch in hand; its draws of the overview
   Overview overview_;
   std::vector<std::int64_t> last_;
+  std::vector<double> budget_;                    // RunEnd::gradients
   std::int64_t since_ = 0, recorded_ = 0;         // where the engine's running sums begin and end
   std::vector<Batches> batches_;                  // [unit]
   std::vector<std::vector<double>> stats_;        // [unit][StatRow, then the transition's counters]

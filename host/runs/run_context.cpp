@@ -165,7 +165,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
     if (count == 0) return 0.0;
     // A base's numbers: of each unit, or where a tile has chains of several, of each chain.
-    const double bases = m.base == 0 ? 0 : std::fmod(per, kTile) == 0 ? units : count;
+    const double bases = m.base == 0 ? 0 : units == 1 || std::fmod(per, kTile) == 0 ? units : count;
     return std::ceil(count / kTile) * double(context.target->engine(spec)->bytes()) +
            8 * bases * NormalMixture::length(1, size.dim);
   };

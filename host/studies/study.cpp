@@ -63,6 +63,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
       RunOptions run = s.run;
       const EvidenceConfig c = evidence_config(run, p.target->dim(), p.target->tails());
       if (!c.is(EvidenceKind::pseudo_extended)) check_base(*p.target, c, run);
+      if (c.is(EvidenceKind::pseudo_extended)) p.config = c.pseudo_extended;
       p.effective = c.effective;
       p.effective["laid out"] = {c.gradients, c.chains, c.particles};
     } else {

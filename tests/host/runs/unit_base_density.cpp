@@ -78,6 +78,23 @@ TEST(BaseDensity, ReachesItsUnits) {
   EXPECT_NEAR(diagonal.log_density(at), -z, 1e-12);
 }
 
+TEST(BaseDensity, NumbersThatAreNoneAreRefused) {
+  EngineSpec spec;
+  spec.model.kind = ModelKind::path;
+  spec.model.base = base_number<NormalMixture>();
+  number_chains(spec, kUnits, 4);
+  const auto target = build_target(run_of({.target = "gaussian", .target_settings = {{"dim", 2}}}));
+  const auto engine = target->engine(spec);
+  const auto good = two_components().numbers();
+  auto shorter = good, many = std::vector<double>(NormalMixture::length(65, 2), 1.0);
+  shorter.pop_back();
+  many[0] = 65;
+  engine->set_base({{0, good}, {1, good}});
+  for (const UnitList& bad :
+       {UnitList{{0, good}, {1, shorter}}, {{0, good}, {1, many}}, {{0, good}, {1, {}}}, {{0, good}}})
+    EXPECT_THROW(engine->set_base(bad), std::invalid_argument);
+}
+
 TEST(BaseDensity, DrawsHaveItsMoments) {
   const auto base = two_components();
   const int n = 200000;

@@ -110,6 +110,12 @@ TEST(OwnTransition, BudgetsThatNobodyCanForetellAreSpentUnitByUnit) {
   EXPECT_EQ(many.result.units[2].iterations, alone.result.units[0].iterations);
   EXPECT_EQ(many.result.units[2].stats, alone.result.units[0].stats);
   EXPECT_EQ(many.result.units[2].sums, alone.result.units[0].sums);
+  // Of few chains log Z is judged by stretches of the budget, however many iterations it comes to.
+  const OwnRun extended = run_own("pe", {{"transition", "slice walk"}, {"step_size", 1}}, {0}, 1e6);
+  ASSERT_EQ(extended.result.log_z.size(), 1u);
+  const LogZ& z = extended.result.log_z[0];
+  EXPECT_LT(z.se, 0.1);
+  EXPECT_LT(std::abs(z.estimate), 4.5 * z.se);
 }
 
 }  // namespace
