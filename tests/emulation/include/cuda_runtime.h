@@ -103,10 +103,16 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t size, cudaStr
 inline cudaError_t cudaMemset(void* p, int value, std::size_t size) {
   return cudaMemsetAsync(p, value, size, cudaStreamPerThread);
 }
-/// The host's memory is read or written when the copy is made: as if it were pinned, which is the strictest.
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind,
+/// The host's memory is read or written when the copy is made: as if it were pinned, which is the strictest. Until then
+/// what is to be there must not be looked at.
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
-  stream->enqueue("a copy", [=] { std::memcpy(to, from, size); });
+  const bool to_host = kind == cudaMemcpyDeviceToHost;
+  if (to_host) ASAN_POISON_MEMORY_REGION(to, size);
+  stream->enqueue("a copy", [=] {
+    if (to_host) ASAN_UNPOISON_MEMORY_REGION(to, size);
+    std::memcpy(to, from, size);
+  });
   return emulated::status();
 }
 /// To the device, it returns when the host's memory may be used again, which is sooner than it is there.
