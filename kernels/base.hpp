@@ -148,11 +148,12 @@ constexpr int base_number() {
     return base_number<Base, K + 1>();
 }
 
-/// Log density of the chain's base at x, and its gradient. Of compile-time dimension are normal axes alone.
-template <int D, class L, class X, class P, class Put>
+/// Log density of the chain's base at x, and its gradient. Without kAnyBase it is of normal axes: what others take of a
+/// GPU's registers and stack, every kernel would that knows them (98 registers and none, or 128 and 656 bytes).
+template <int D, class L, bool kAnyBase = D == 0, class X, class P, class Put>
 LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, X x, P par, Put put) {
   const L log_norm = par[ParameterLayout::base_log_norm];
-  if constexpr (D == 0)
+  if constexpr (kAnyBase)
     if (layout.base != 0) {
       L value = log_norm;
       const auto if_it_is = [&]<class Base>() {

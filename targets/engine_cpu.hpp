@@ -14,6 +14,7 @@ namespace lockstep {
 struct FusedCpu : CpuBackend {
   using CpuBackend::CpuBackend;
   static constexpr bool fuses(ModelKind kind) { return kind == ModelKind::plain; }
+  static constexpr bool kAnyBase = true;
   template <int D>
   static constexpr bool specialises() {
     return true;

@@ -12,6 +12,7 @@ class FusedCuda : public CudaBackend {
  public:
   using CudaBackend::CudaBackend;
   static constexpr bool fuses(ModelKind) { return true; }
+  static constexpr bool kAnyBase = false;  // others go by blocks
   template <int D>
   static constexpr bool specialises() {
     return D == kRegisterDim;

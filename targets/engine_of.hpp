@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The fused driver's engine for one model on one back end: besides its Memory (targets/engine_memory.hpp), a Backend
-// says which models it is compiled for (`fuses`), gives the copy of a density's arrays to it (`bind`), and the launches
-// (`initialize`, `advance`).
+// says which models and bases it is compiled for (`fuses`, `kAnyBase`), gives the copy of a density's arrays to it
+// (`bind`), and the launches (`initialize`, `advance`).
 #include "targets/engine_memory.hpp"
 #include "targets/models.hpp"
 
@@ -32,23 +32,24 @@ class EngineOf : public EngineMemory<typename Backend::Memory, R, E> {
 template <class Backend, class R, class E, int D, class Density>
 std::unique_ptr<Engine> make_engine_of_dim(const Density& density, const EngineSpec& spec) {
   const ModelSpec& m = spec.model;
+  [[maybe_unused]] constexpr bool kAnyBase = D == 0 && Backend::kAnyBase;
   const auto make = [&]<class Model>() -> std::unique_ptr<Engine> {
     return std::make_unique<EngineOf<Backend, Model, R, E>>(make_model<Model>(density, m), spec);
   };
   if constexpr (Backend::fuses(ModelKind::plain))
     if (m.kind == ModelKind::plain) return make.template operator()<Path<Density, D, false>>();
   if constexpr (Backend::fuses(ModelKind::path))
-    if (m.kind == ModelKind::path) return make.template operator()<Path<Density, D, true>>();
+    if (m.kind == ModelKind::path) return make.template operator()<Path<Density, D, true, kAnyBase>>();
   std::unique_ptr<Engine> engine;
   if constexpr (Backend::fuses(ModelKind::pseudo_extended)) {
     const auto try_size = [&]<int N>(std::integral_constant<int, N>) {
       if constexpr (Backend::template in_registers<R, D, N>())
         if (m.pseudo_samples == N && m.learned)
-          engine = make.template operator()<PseudoExtended<Density, D, N>>();
+          engine = make.template operator()<PseudoExtended<Density, D, N, kAnyBase>>();
     };
     [&]<int... N>(std::integer_sequence<int, N...>) { (try_size(std::integral_constant<int, N>()), ...); }
     (std::integer_sequence<int, 2, 3, 4, 5>());
-    if (!engine) engine = make.template operator()<PseudoExtended<Density, D, 0>>();
+    if (!engine) engine = make.template operator()<PseudoExtended<Density, D, 0, kAnyBase>>();
   }
   return engine;
 }
@@ -76,7 +77,7 @@ template <class Backend, class Density>
 bool is_fused(const EngineSpec& spec) {
   return !Density::kBatch && !spec.blocks && spec.then.empty() &&
          transition_of(spec).name == Hmc::info().name && transition_of(spec).settings.empty() &&
-         Backend::fuses(spec.model.kind);
+         Backend::fuses(spec.model.kind) && (Backend::kAnyBase || spec.model.base == 0);
 }
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-template <class Density, int D, bool Tempered>
+template <class Density, int D, bool Tempered, bool kAnyBase = D == 0>
 struct Path {
   static constexpr bool kTempered = Tempered;
   static constexpr bool kExtended = false;
@@ -62,8 +62,8 @@ struct Path {
   template <class L, class V, class X, class P, class G>
   LOCKSTEP_FN void finish_gradient(const V& l, X x, P par, G g) const {
     if (!joint()) return;
-    const L delta =
-        base_log_density<D, L>(layout, x, par, NoBaseGradient{}) - (l[0] - par[ParameterLayout::log_zeta]);
+    const L delta = base_log_density<D, L, kAnyBase>(layout, x, par, NoBaseGradient{}) -
+                    (l[0] - par[ParameterLayout::log_zeta]);
     const auto t = temperature<L>(x[dim()]);
     g.set(dim(), nfma(t.slope, delta, t.prior_slope));
   }
@@ -71,7 +71,7 @@ struct Path {
   template <class L, class X, class P, class G, class Put>
   LOCKSTEP_FN void force(X x, P par, G g, Put&& put) const {
     const L beta = this->template beta<L>(x, par, 0);
-    base_log_density<D, L>(layout, x, par, [&](int i, L b) { put(i, fma(beta, g[i] - b, b)); });
+    base_log_density<D, L, kAnyBase>(layout, x, par, [=](int i, L b) { put(i, fma(beta, g[i] - b, b)); });
     if (joint()) put(dim(), L(g[dim()]));
   }
 
@@ -85,7 +85,7 @@ struct Path {
   LOCKSTEP_FN void finish_log_density(const V& value, X x, P par, C cache) const {
     const L l = value[0];
     if constexpr (Tempered) {
-      const L b = base_log_density<D, L>(layout, x, par, NoBaseGradient{});
+      const L b = base_log_density<D, L, kAnyBase>(layout, x, par, NoBaseGradient{});
       const L delta = b - (l - par[ParameterLayout::log_zeta]);
       if (joint()) {
         const auto t = temperature<L>(x[dim()]);

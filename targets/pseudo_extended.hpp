@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-template <class Density, int D, int N>
+template <class Density, int D, int N, bool kAnyBase = D == 0>
 struct PseudoExtended {
   // Compile-time sizes where D and N are (the inverse temperatures are then learned); 0: run time.
   static constexpr bool kTempered = false;  // the temperatures are coordinates
@@ -80,7 +80,8 @@ struct PseudoExtended {
     const L log_zeta = par[ParameterLayout::log_zeta];
     LOCKSTEP_UNROLL
     for (int i = 0; i < n; ++i) {
-      delta[i] = (l[i] - log_zeta) - base_log_density<D, L>(layout, x.from(i * d), par, NoBaseGradient{});
+      delta[i] =
+          (l[i] - log_zeta) - base_log_density<D, L, kAnyBase>(layout, x.from(i * d), par, NoBaseGradient{});
       t[i] = temperature<L>(x, i);
       a[i] = fma(L(1) - t[i].beta, delta[i], -log_g(x, i, t[i]));
       top = max(top, a[i]);
@@ -103,8 +104,8 @@ struct PseudoExtended {
       const auto gi = g.from(i * d);
       const L hot = L(1) - t[i].beta;
       const L on_target = fma(w, hot, t[i].beta), on_base = others * hot;
-      base_log_density<D, L>(layout, x.from(i * d), par,
-                             [&](int k, L b) { gi.set(k, fma(on_target, gi[k], on_base * b)); });
+      base_log_density<D, L, kAnyBase>(layout, x.from(i * d), par,
+                                       [=](int k, L b) { gi.set(k, fma(on_target, gi[k], on_base * b)); });
       if (learns()) {
         // d/du of each term: d beta = (high - low) s t du, and d log g is formed in u directly.
         const L jac = L(R(high - low)) * t[i].s * t[i].t;
@@ -132,7 +133,7 @@ struct PseudoExtended {
     for (int i = 0; i < n; ++i) {
       const auto xi = x.from(i * d);
       const L l = value[i] - par[ParameterLayout::log_zeta];
-      const L b = base_log_density<D, L>(layout, xi, par, NoBaseGradient{});
+      const L b = base_log_density<D, L, kAnyBase>(layout, xi, par, NoBaseGradient{});
       const auto t = temperature<L>(x, i);
       const L g = log_g(x, i, t);
       const L a = fma(L(1) - t.beta, l - b, -g);
