@@ -71,7 +71,7 @@ struct Path {
   template <class L, class X, class P, class G, class Put>
   LOCKSTEP_FN void force(X x, P par, G g, Put&& put) const {
     const L beta = this->template beta<L>(x, par, 0);
-    base_log_density<D, L, kAnyBase>(layout, x, par, [=](int i, L b) { put(i, fma(beta, g[i] - b, b)); });
+    base_log_density<D, L, kAnyBase>(layout, x, par, [&](int i, L b) { put(i, fma(beta, g[i] - b, b)); });
     if (joint()) put(dim(), L(g[dim()]));
   }
 

@@ -105,7 +105,7 @@ struct PseudoExtended {
       const L hot = L(1) - t[i].beta;
       const L on_target = fma(w, hot, t[i].beta), on_base = others * hot;
       base_log_density<D, L, kAnyBase>(layout, x.from(i * d), par,
-                                       [=](int k, L b) { gi.set(k, fma(on_target, gi[k], on_base * b)); });
+                                       [&](int k, L b) { gi.set(k, fma(on_target, gi[k], on_base * b)); });
       if (learns()) {
         // d/du of each term: d beta = (high - low) s t du, and d log g is formed in u directly.
         const L jac = L(R(high - low)) * t[i].s * t[i].t;
