@@ -39,6 +39,17 @@ bool reached(const UnitMoments& moments, double se) {
   return true;
 }
 
+/// The first number of iterations whose gradients, of one sample, reach a budget.
+template <class Gradients>
+std::int64_t iterations_for(double budget, Gradients&& gradients) {
+  std::int64_t t = 0;
+  for (double spent = 0; spent < budget || t == 0; ++t) {
+    if (t >= kMostIterations) refuse_length();
+    spent += std::max(1, gradients(t));
+  }
+  return t;
+}
+
 RunEnd end_of(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
               const LaunchSpec& launch, const Frozen& f) {
   RunEnd end{std::vector<std::int64_t>(options.units.size(), options.iterations)};
@@ -48,18 +59,16 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
   for (std::size_t u = 0; u < end.last.size(); ++u) {
     if (options.gradients > 0) {
       const double before = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
-      const double of_one = (options.gradients - before) / (double(options.chains) * samples);
-      std::int64_t t = 0;
-      if (!end.gradients.empty()) {
-        end.gradients[u] = std::max(1.0, options.gradients - before);
-        t = kMostIterations;
+      const double left = options.gradients - before, of_one = left / (double(options.chains) * samples);
+      if (end.gradients.empty()) {
+        end.last[u] = iterations_for(of_one, [&](std::int64_t t) {
+          if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
+          return gradients_of(context, config, launch, f, u, t);
+        });
+      } else {
+        end.last[u] = kMostIterations;
+        end.gradients[u] = std::max(1.0, left);
       }
-      for (double spent = 0; (spent < of_one || t == 0) && end.gradients.empty(); ++t) {
-        if (t >= kMostIterations) refuse_length();
-        if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
-        spent += std::max(1, gradients_of(context, config, launch, f, u, t));
-      }
-      end.last[u] = t;
     }
     end.last[u] = std::min(end.last[u], options.longest);
   }
