@@ -39,69 +39,64 @@ struct NormalAxes {
   }
 };
 
-/// A mixture of normals: numbers K <= kMost, and of each component k its log weight a_k, its mean m_k (dim) and its
-/// precision P_k (dim x dim, by rows):
-///   log_norm + log sum_k exp(a_k - (x - m_k)' P_k (x - m_k) / 2)
-/// with a_k and log_norm such that it is normalised, and a_1 = 0 where K = 1. With K = 0 it is no base at all.
-struct NormalMixture {
+/// What bases that are mixtures of normals share: log_norm + log sum_k exp(a_k - q_k / 2), with q_k the squared distance
+/// of x from mean m_k in terms of a precision matrix P_k. Of::Parts says where numbers stand: of component k its log
+/// weight a_k, its mean, and for blocks of rows P_k (x - m_k) of one component after the other.
+template <class Of>
+struct MixtureOfNormals {
   static constexpr int kMost = 64;
-  LOCKSTEP_FN static constexpr int length(int components, int dim) {
-    return 1 + components * (1 + dim + dim * dim);
-  }
 
   template <int D, class L, class X, class N, class Put>
   LOCKSTEP_FN static L log_density(int dim, L log_norm, X x, N numbers, Put put) {
+    using R = scalar_t<L>;
     constexpr bool wanted = !std::is_same_v<Put, NoBaseGradient>;
-    const int d = extent<D>(dim), most = static_cast<int>(reduce_max(numbers[0]));
-    const auto component = [&](int k) { return Component<N>{d, numbers.from(length(k, d))}; };
-    if (most <= 1) {  // of every lane
+    const int d = extent<D>(dim), most = static_cast<int>(reduce_max(numbers[0]));  // of all lanes
+    const typename Of::template Parts<N> parts{d, most, numbers};
+    if (most <= 1) {
       L q = L(0);
-      const auto only = component(0);
       for_blocks(most * d, [&]<int B>(int first) {
-        L row[B];
-        only.template rows<B>(x, first, row);
-        LOCKSTEP_UNROLL_FIXED
-        for (int a = 0; a < B; ++a) {
-          q = fma(row[a], x[first + a] - only.mean(first + a), q);
-          put(first + a, -row[a]);
-        }
+        parts.template rows<B>(x, first, [&](int k, const L(&row)[B]) {
+          LOCKSTEP_UNROLL_FIXED
+          for (int a = 0; a < B; ++a) {
+            q = fma(row[a], x[first + a] - parts.mean(k, first + a), q);
+            put(first + a, -row[a]);
+          }
+        });
       });
       if constexpr (wanted)
         for (int i = most * d; i < d; ++i) put(i, L(0));
       return nfma(L(0.5), q, log_norm);
     }
-    using R = scalar_t<L>;
-    L share[kMost], top = L(-std::numeric_limits<R>::max());
-    for (int k = 0; k < most; ++k) {
-      const auto c = component(k);
-      L q = L(0);
-      for_blocks(d, [&]<int B>(int first) {
-        L row[B];
-        c.template rows<B>(x, first, row);
+    L share[kMost];
+    for (int k = 0; k < most; ++k) share[k] = L(0);
+    for_blocks(d, [&]<int B>(int first) {
+      parts.template rows<B>(x, first, [&](int k, const L(&row)[B]) {
+        L q = share[k];
         LOCKSTEP_UNROLL_FIXED
-        for (int a = 0; a < B; ++a) q = fma(row[a], x[first + a] - c.mean(first + a), q);
+        for (int a = 0; a < B; ++a) q = fma(row[a], x[first + a] - parts.mean(k, first + a), q);
+        share[k] = q;
       });
-      share[k] = nfma(L(R(0.5)), q, c.log_weight());
+    });
+    L top = L(-std::numeric_limits<R>::max()), sum = L(0);
+    for (int k = 0; k < most; ++k) {
+      share[k] = nfma(L(R(0.5)), share[k], parts.log_weight(k));
       top = select(L(R(k)) < numbers[0], max(top, share[k]), top);
     }
-    L sum = L(0);
     for (int k = 0; k < most; ++k) {  // a lane of fewer components: the others are nothing
       share[k] = select(L(R(k)) < numbers[0], exp(share[k] - top), L(0));
       sum = sum + share[k];
     }
     if constexpr (wanted) {
       const L inv = L(1) / sum;
+      for (int k = 0; k < most; ++k) share[k] = share[k] * inv;
       for_blocks(d, [&]<int B>(int first) {
         L all[B];
         LOCKSTEP_UNROLL_FIXED
         for (int a = 0; a < B; ++a) all[a] = L(0);
-        for (int k = 0; k < most; ++k) {
-          L row[B];
-          component(k).template rows<B>(x, first, row);
-          const L weight = select(L(R(k)) < numbers[0], share[k] * inv, L(0));
+        parts.template rows<B>(x, first, [&](int k, const L(&row)[B]) {
           LOCKSTEP_UNROLL_FIXED
-          for (int a = 0; a < B; ++a) all[a] = fma(weight, row[a], all[a]);
-        }
+          for (int a = 0; a < B; ++a) all[a] = fma(share[k], row[a], all[a]);
+        });
         LOCKSTEP_UNROLL_FIXED
         for (int a = 0; a < B; ++a) put(first + a, -all[a]);
       });
@@ -109,26 +104,21 @@ struct NormalMixture {
     return log_norm + (top + log(sum));
   }
 
- private:
-  template <class N>
-  struct Component {
-    int dim;
-    N numbers;
-    LOCKSTEP_FN auto log_weight() const { return numbers[0]; }
-    LOCKSTEP_FN auto mean(int i) const { return numbers[1 + i]; }
-    /// Rows first .. first + B - 1 of the precision times (x - mean): so many at once are independent sums.
-    template <int B, class L, class X>
-    LOCKSTEP_FN void rows(X x, int first, L (&out)[B]) const {
-      const auto precision = numbers.from(1 + dim + first * dim);
+ protected:
+  /// Rows first .. first + B - 1 of the precision times (x - mean): so many at once are independent sums.
+  template <int B, class L, class X, class N>
+  LOCKSTEP_FN static void times(int dim, X x, N mean, N precision, int first, L (&out)[B]) {
+    const auto row = precision.from(first * dim);
+    LOCKSTEP_UNROLL_FIXED
+    for (int a = 0; a < B; ++a) out[a] = L(0);
+    for (int j = 0; j < dim; ++j) {
+      const L y = x[j] - mean[j];
       LOCKSTEP_UNROLL_FIXED
-      for (int a = 0; a < B; ++a) out[a] = L(0);
-      for (int j = 0; j < dim; ++j) {
-        const L y = x[j] - mean(j);
-        LOCKSTEP_UNROLL_FIXED
-        for (int a = 0; a < B; ++a) out[a] = fma(precision[a * dim + j], y, out[a]);
-      }
+      for (int a = 0; a < B; ++a) out[a] = fma(row[a * dim + j], y, out[a]);
     }
-  };
+  }
+
+ private:
   /// f.operator()<B>(first) for blocks of rows that make up all d.
   template <class F>
   LOCKSTEP_FN static void for_blocks(int d, F f) {
@@ -138,14 +128,78 @@ struct NormalMixture {
   }
 };
 
+/// A mixture of normals: numbers K <= kMost, and of each component k its log weight a_k, its mean m_k (dim) and its
+/// precision P_k (dim x dim, by rows):
+///   log_norm + log sum_k exp(a_k - (x - m_k)' P_k (x - m_k) / 2)
+/// with a_k and log_norm such that it is normalised, and a_1 = 0 where K = 1. With K = 0 it is no base at all.
+struct NormalMixture : MixtureOfNormals<NormalMixture> {
+  LOCKSTEP_FN static constexpr int length(int components, int dim) {
+    return 1 + components * (1 + dim + dim * dim);
+  }
+  template <class N>
+  struct Parts {
+    int dim, count;
+    N numbers;
+    LOCKSTEP_FN N of(int k) const { return numbers.from(length(k, dim)); }
+    LOCKSTEP_FN auto log_weight(int k) const { return of(k)[0]; }
+    LOCKSTEP_FN auto mean(int k, int i) const { return of(k)[1 + i]; }
+    template <int B, class X, class F>
+    LOCKSTEP_FN void rows(X x, int first, F f) const {
+      for (int k = 0; k < count; ++k) {
+        std::remove_cvref_t<decltype(x[0])> row[B];
+        times(dim, x, of(k).from(1), of(k).from(1 + dim), first, row);
+        f(k, row);
+      }
+    }
+  };
+};
+
+/// A mixture of one normal and of others whose precisions are one matrix Q times a number t_k each, for where a matrix
+/// for each would cost too much: numbers K, the first component as of a NormalMixture, Q (dim x dim), and of the others
+/// a_k, t_k, m_k (dim), t_k Q (m_1 - m_k) (dim). Q (x - m_1) is computed once for them all.
+struct TiedMixture : MixtureOfNormals<TiedMixture> {
+  LOCKSTEP_FN static constexpr int length(int components, int dim) {
+    return NormalMixture::length(1, dim) + dim * dim + (components - 1) * (2 + 2 * dim);
+  }
+  template <class N>
+  struct Parts {
+    int dim, count;
+    N numbers;
+    LOCKSTEP_FN N of(int k) const { return numbers.from(k == 0 ? 1 : length(k, dim)); }
+    LOCKSTEP_FN auto log_weight(int k) const { return of(k)[0]; }
+    LOCKSTEP_FN auto mean(int k, int i) const { return of(k)[(k == 0 ? 1 : 2) + i]; }
+    template <int B, class X, class F>
+    LOCKSTEP_FN void rows(X x, int first, F f) const {
+      std::remove_cvref_t<decltype(x[0])> row[B], shared[B];
+      const auto mean = of(0).from(1);
+      times(dim, x, mean, mean.from(dim), first, row);
+      f(0, row);
+      if (count < 2) return;
+      times(dim, x, mean, mean.from(dim + dim * dim), first, shared);
+      for (int k = 1; k < count; ++k) {
+        const auto own = of(k);
+        LOCKSTEP_UNROLL_FIXED
+        for (int a = 0; a < B; ++a) row[a] = fma(own[1], shared[a], own[2 + dim + first + a]);
+        f(k, row);
+      }
+    }
+  };
+};
+
 /// The bases there are; the first is that of ModelSpec::base = 0.
-using BaseDensities = std::tuple<NormalAxes, NormalMixture>;
+using BaseDensities = std::tuple<NormalAxes, NormalMixture, TiedMixture>;
 template <class Base, int K = 0>
 constexpr int base_number() {
   if constexpr (std::is_same_v<Base, std::tuple_element_t<K, BaseDensities>>)
     return K;
   else
     return base_number<Base, K + 1>();
+}
+
+/// How many numbers a base has that is a mixture of so many components.
+inline std::size_t mixture_length(int base, int components, int dim) {
+  return base == base_number<TiedMixture>() ? TiedMixture::length(components, dim)
+                                            : NormalMixture::length(components, dim);
 }
 
 /// Log density of the chain's base at x, and its gradient. Without kAnyBase it is of normal axes: what others take of a

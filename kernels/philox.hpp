@@ -34,6 +34,10 @@ enum class Purpose : std::uint32_t {
   swap = 14,          // parallel tempering
   base = 15,          // draws from the base
   seed_level = 16,    // level at which a chain starts
+  mode_start = 17,    // starts of the search for modes
+  mode_mass = 18,     // draws around a mode, by which its mass is estimated
+  mode_jump = 19,     // which sample jumps, and to which mode
+  base_draw = 20,     // where chains at beta = 0 go
 };
 
 struct StreamKey {

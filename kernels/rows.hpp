@@ -128,6 +128,20 @@ struct SharedLists {
     for (int i = 0; i < W; ++i) n[i] = places[(2 * list + 1) * stride + i];
     return load<V>(n);
   }
+  /// f(read), where read(index) is number `index` of the list, one for all lanes, which must be there in each: read once
+  /// where all lanes are of one unit.
+  template <class F>
+  LOCKSTEP_FN void each_unit(int list, F f) const {
+    bool one = true;
+    for (int i = 1; i < W; ++i)
+      one &= places[2 * list * stride + i] == places[2 * list * stride] &&
+             places[(2 * list + 1) * stride + i] == places[(2 * list + 1) * stride];
+    const double* first = values + places[2 * list * stride];
+    if (one)
+      f([=](int index) { return V(first[index]); });
+    else
+      f([=, *this](int index) { return get(list, V(double(index))); });
+  }
   /// Numbers `index` of a list, which are clamped to it; 0 of an empty one.
   LOCKSTEP_FN V get(int list, V index) const {
     alignas(64) double k[W], v[W];

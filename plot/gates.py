@@ -36,6 +36,17 @@ def worst(run, key):
     return None if value is None else number(value)
 
 
+def modes_visited(run):
+    found = run.get("diagnostics", "modes", "found")
+    if found is None:
+        return None
+    hits = run.get("diagnostics", "modes", "least_hits")
+    text = f"{found} found" + (f", each at least {hits:,} times" if hits else "")
+    expected = run.get("diagnostics", "modes", "expected")
+    return text if expected is None else \
+        f"{run.get('diagnostics', 'modes', 'visited')} of {expected} visited ({text})"
+
+
 def divergences(run):
     count, transitions = run.get("diagnostics", "divergences"), (run.get("iterations") or 0) * (run.get("chains") or 0)
     if not finite(count) or run.get("diagnostics", "acceptance") is None:
@@ -136,6 +147,14 @@ GATES = {
                "Recorded iterations of a chain: below this nothing here can be judged.", LONGER),
     "starts": (lambda _: None, "all of them", "Whether every start or mode that --init gives was taken up.",
                "More --chains than starts; where a mode was left again, a longer run or a wider base."),
+    "modes": (modes_visited, "all that should hold over 1 %",
+              "Modes that were found before the run, and how many of those that should hold over 1 % were visited at "
+              "least a third as often as they should be. That there are no others nobody can know.",
+              "A mode is missing: run longer, with more --chains, or by another method."),
+    "modes_mass": (lambda _: None, "known within a factor of 2",
+                   "What each mode that was found should hold.",
+                   "Nobody can say whether this run visits its modes as it should: a sampler with a log Z can (pe, or "
+                   "lockstep evidence)."),
     "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
              "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
              "(1: not at all).",

@@ -27,6 +27,7 @@ Exit status: 0 done, 1 nothing could be drawn, 2 bad input.
 import argparse
 import difflib
 import functools
+import importlib
 import sys
 from pathlib import Path
 
@@ -38,19 +39,12 @@ import matplotlib.pyplot as plt  # noqa: E402  (after the style)
 import numpy as np  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
-import beta_panel  # noqa: E402
-import convergence_panel  # noqa: E402
-import draw_panels  # noqa: E402
-import panels  # noqa: E402
 import read  # noqa: E402
-import sandwich_panel  # noqa: E402
-import sweep_panel  # noqa: E402
 from output import write  # noqa: E402
 
-KINDS = {"rmse": panels.RmsePanel, "cost": panels.CostPanel, "scatter": draw_panels.ScatterPanel,
-         "trace": draw_panels.TracePanel, "density": draw_panels.density_panel, "beta": beta_panel.BetaPanel,
-         "sweep": sweep_panel.SweepPanel, "convergence": convergence_panel.ConvergencePanel,
-         "estimates": convergence_panel.EstimatesPanel, "sandwich": sandwich_panel.SandwichPanel}
+KINDS = {kind: getattr(importlib.import_module(module), name) for kind, module, name in (
+    line.split() for line in (Path(__file__).parent / "kinds.list").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#"))}
 
 
 class Context:

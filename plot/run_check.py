@@ -11,6 +11,7 @@ from matplotlib.image import imread
 
 import chain_pictures
 import gates
+import plot_modes
 import plot_run
 import read
 import run_input
@@ -155,6 +156,26 @@ def check_numbers():
     assert found["estimators_disagree"].endswith("5.0 standard errors"), found
 
 
+def check_modes(folder):
+    """Pictures of libraries of modes; what is none is refused."""
+    folder.mkdir(exist_ok=True)
+    for dim in (1, 3):
+        modes = [{"place": [4.0 * k] * dim, "covariance": (np.eye(dim) * (1 + k)).tolist(), "share": 0.25 * (k + 1),
+                  "log_density": -1.0 - k, "laplace_log_mass": -float(k), "hits": 10} for k in range(2)]
+        library = {"target": {"name": "made-up", "parameters": NAMES[:dim]}, "search": {"starts": 99}, "modes": modes}
+        (folder / "modes.json").write_text(json.dumps(library), encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert plot_modes.main(["--modes", str(folder / "modes.json"), "--out", str(folder)]) == 0
+        pixels = imread(folder / "modes.png")[:, :, :3]
+        assert pixels.shape[1] == 1600 and (pixels.min(axis=2) < 0.8).mean() > 0.005, dim
+    for text in ("{", "[]", '{"modes": []}', '{"modes": [{"place": [1]}]}'):
+        (folder / "modes.json").write_text(text, encoding="utf-8")
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            assert plot_modes.main(["--modes", str(folder / "modes.json"), "--out", str(folder)]) == 2, text
+        assert said.getvalue().count("\n") == 1, said.getvalue()
+
+
 def check_bad_input(folder):
     """One clear line and status 2."""
     x, stats = made_up(2, 50, 2)
@@ -173,6 +194,7 @@ def check(folder):
     check_what_there_is(folder)
     check_numbers()
     check_bad_input(folder)
+    check_modes(folder.parent / "modes")
     write_draws(folder / "plane.nc", made_up(2, 5, 2)[0], {}, ["a", "b"], chains_of_replicate="64")
     plane = read.read_draws(folder / "plane.nc")
     assert (plane.names, plane.num_chains) == (["a", "b"], 64)

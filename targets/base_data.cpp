@@ -9,11 +9,12 @@
 
 namespace lockstep {
 
-PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>& unit_of_chain, int dim) {
+PlacedBase place_base(const UnitList& of_unit, const std::vector<std::uint32_t>& unit_of_chain, int dim,
+                      int base) {
   PlacedBase placed;
   for (const auto& [unit, list] : of_unit)
     if (list.empty() || !(list[0] >= 1 && list[0] <= NormalMixture::kMost) ||
-        list.size() != std::size_t(NormalMixture::length(int(list[0]), dim)))
+        list.size() != mixture_length(base, int(list[0]), dim))
       throw std::invalid_argument("the numbers of a base are those of 1 to 64 components");
   for (const std::uint32_t unit : unit_of_chain)
     if (!of_unit.empty() && of_unit.count(unit) == 0) throw std::invalid_argument("a unit has no base");

@@ -46,9 +46,9 @@ struct EngineSpec {
   std::vector<std::uint32_t> chain, unit;  // of every chain of the batch
 };
 
-/// Every transition of kernels/transitions.list, in its order.
+/// Every sampler of kernels/transitions.list, in its order.
 const std::vector<const TransitionInfo*>& transition_registry();
-/// The one of a name, or null.
+/// The transition of a name, sampler or not, or null.
 const TransitionInfo* find_transition(const std::string& name);
 inline const TransitionInfo& transition_of(const EngineSpec& spec) {
   return spec.transition != nullptr ? *spec.transition : *transition_registry().front();

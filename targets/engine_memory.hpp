@@ -114,7 +114,7 @@ class EngineMemory : public Engine {
     Backend::from_host(shared_place_, placed.places);
   }
   void set_base(const UnitList& of_unit) override {
-    const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_), shape_.dim);
+    const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_), shape_.dim, shape_.layout.base);
     Backend::from_host(base_, std::vector<R>(placed.values.begin(), placed.values.end()));
     Backend::from_host(base_place_, placed.places);
   }

@@ -118,14 +118,16 @@ std::string word_after(const CLI::App& command, const std::string& positional) {
 
 void read_run(const CLI::App& command, CommandLine& line) {
   const std::string& name = line.command;
+  const bool samples = name == "sample" || name == "evidence";  // the others look at the target alone
   const std::vector<OptionSpec> specs = run_option_specs(name);
   GivenOptions on_line = given_on_line(command, specs);
   for (const std::string& text : command.get_option("--set")->results()) {
     const SetOption option = parse_set(text);
     const std::string table = option.scope + "_settings", what = option.scope + "." + option.key;
-    if (name == "check" && option.scope == "sampler")
-      throw UserError(fmt::format(
-          "--set {} is for a sampler (lockstep check uses settings of the target only). Remove it.", what));
+    if (!samples && option.scope == "sampler")
+      throw UserError(
+          fmt::format("--set {} is for a sampler (lockstep {} uses settings of the target only). Remove it.",
+                      what, name));
     if (!on_line.values.contains(table)) on_line.set(table, Settings::object(), "--set");
     if (on_line.values[table].contains(option.key))
       throw UserError(fmt::format("--set {} is given twice (only one value can count). Keep one.", what));
@@ -151,7 +153,7 @@ void read_run(const CLI::App& command, CommandLine& line) {
     const std::string meant = given.values.value("command", Settings(name)) == Settings(name)
                                   ? name
                                   : shown(given.values["command"]);
-    if (meant != name && name != "check")
+    if (meant != name && samples)
       throw UserError(
           fmt::format("{} is {} (the file repeats that command, and this is {}). Give another file or "
                       "command.",
@@ -161,7 +163,7 @@ void read_run(const CLI::App& command, CommandLine& line) {
   on_line.set("command", name, "the command");
   given.override_with(on_line);
   apply_run_options(given, line.run);
-  if (line.run.sampler.empty() && name != "check") line.run.sampler = name == "evidence" ? "auto" : "pe";
+  if (line.run.sampler.empty() && samples) line.run.sampler = name == "evidence" ? "auto" : "pe";
   check_together(line.run);
   if (name == "check") line.name = line.run.target;
 }

@@ -2,10 +2,12 @@
 #include "host/cli/cli_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <string_view>
 
+#include "host/options/evidence_method.hpp"
 #include "host/util/errors.hpp"
 
 namespace lockstep {
@@ -26,23 +28,32 @@ const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU
 const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
+/// "a, b or c": the methods of evidence for which it holds.
+std::string some_methods(bool (*holds)(const EvidenceMethod&)) {
+  std::vector<std::string> names;
+  for (const EvidenceMethod& method : method_registry())
+    if (holds(method)) names.push_back(method.info.name);
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last : fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
 }  // namespace
 
 std::vector<OptionSpec> run_option_specs(const std::string& command) {
-  const bool evidence = command == "evidence", check = command == "check";
+  const bool evidence = command == "evidence", check = command == "check", modes = command == "modes";
   std::vector<OptionSpec> specs = {
       {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
       evidence ? OptionSpec{"--method", "NAME", text, what,
-                            "auto, ais, bdmc, smc, st, pt, ct-joint, ct-gibbs, extended, pe, ti or bound "
-                            "(default auto)."}
+                            fmt::format("{} (default auto).", some_methods([](const auto&) { return true; }))}
                : OptionSpec{"--sampler", "NAME", text, what,
                             "The algorithm (default pe); lockstep samplers lists them."},
       {"--data", "FILE", text, what,
        "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
-       check ? "A setting of the target: target.KEY=VALUE. May be repeated."
-             : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
+       check || modes ? "A setting of the target: target.KEY=VALUE. May be repeated."
+                      : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
       {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
       {"--config", "FILE.toml", text, what,
        "Options from a file, such as a run.toml; the command line wins."},
@@ -50,12 +61,15 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        evidence ? "Chains that run side by side (default: by the budget)." : "Chains that run side by side.",
        !evidence},
       {"--iterations", "N", number, how_long,
-       evidence ? "Instead: iterations that are recorded, per chain (not ais, bdmc, smc)."
-                : "Iterations recorded per chain (2000 with --init of several points).",
+       evidence
+           ? fmt::format("Instead: iterations that are recorded, per chain (not {}).",
+                         some_methods([](const auto& m) { return !method_takes(m.info.name, "iterations"); }))
+           : "Iterations recorded per chain (2000 with --init of several points).",
        !evidence},
       {"--gradients", "G", number, how_long,
-       evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
-                : "Instead: stop at G target gradients over all chains, warm-up not counted."},
+       modes      ? "Of the run that is planned: the search spends a quarter at most (default 1e7)."
+       : evidence ? "Instead: stop at G target gradients over all chains (default 1e8)."
+                  : "Instead: stop at G target gradients over all chains, warm-up not counted."},
       {"--se", "S", number, how_long,
        evidence ? "Stop when the error of log Z is below S (default 0.02), from 1e7 gradients on."
                 : "Stop earlier, when the error of every mean, relative to its sd, is below S."},
@@ -69,6 +83,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        check ? "Standard deviation of the points, where the target has no exact draws."
              : "Standard deviation of the normal starts of scout's search.",
        true},
+      {"--modes", "FILE", text, starts,
+       modes ? "Show these instead of searching: modes.json, or places as of --init."
+             : "Modes that are known: modes.json of lockstep modes, or places as of --init."},
       {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
       device,
       threads,
@@ -92,10 +109,14 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   static const std::set<std::string> of_check = {"--target",  "--data",       "--data-dir", "--set",
                                                  "--config",  "--init-scale", "--seed",     "--device",
                                                  "--threads", "--precision"};
-  if (evidence)
-    std::erase_if(specs,
-                  [](const OptionSpec& spec) { return std::string_view(spec.flag) == "--warmup-draws"; });
-  if (check) std::erase_if(specs, [](const OptionSpec& spec) { return !of_check.contains(spec.flag); });
+  static const std::set<std::string> of_modes = {
+      "--target", "--data",        "--data-dir", "--set",  "--config", "--gradients",
+      "--init",   "--init-scale",  "--modes",    "--seed", "--device", "--threads",
+      "--out",    "--no-pictures", "--force",    "--json", "--quiet"};
+  std::erase_if(specs, [&](const OptionSpec& spec) {
+    if (check || modes) return !(check ? of_check : of_modes).contains(spec.flag);
+    return evidence && std::string_view(spec.flag) == "--warmup-draws";
+  });
   return specs;
 }
 
@@ -179,6 +200,14 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep study bench/studies/table1.toml --out results\n"
        "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\"\n\n"
        "Exit status: 0 even where settings fail their gates (table.md names them), never 3."},
+      {"modes", "", "",
+       "Search for the modes of a target: places, widths, masses.\n"
+       "By many descents side by side; says why it stopped, and what no search can know.",
+       "Examples:\n"
+       "  lockstep modes --target mixture20\n"
+       "  lockstep modes --target mixture20 --out found\n\n"
+       "--out DIR gets modes.json and modes.png. A file for --init holds one start a row: descents begin "
+       "there too."},
       {"check", "NAME", "The target to check; the same as --target.",
        "Check a target: its gradient, that all lanes agree, and that transitions keep it.\n"
        "For a new target before it is trusted, or for a new machine.",
@@ -202,7 +231,8 @@ void check_together(const RunOptions& run) {
         fmt::format("{} has no target (there is nothing to work on). Add --target NAME; lockstep targets "
                     "lists them.",
                     command));
-  if (run.command == "check") return;  // what else a file of --config says is not for it
+  if (run.command == "check" || run.command == "modes")
+    return;  // what else a file of --config says is not for it
   if (run.warmup_draws && run.draws == 0)
     throw UserError(
         "--warmup-draws has no --draws (the warm-up's draws stand beside the others). Add --draws, or leave "

@@ -5,6 +5,7 @@
 
 #include "host/commands/check.hpp"
 #include "host/commands/evidence.hpp"
+#include "host/commands/modes.hpp"
 #include "host/commands/print_result.hpp"
 #include "host/commands/run_report.hpp"
 #include "host/commands/sample.hpp"
@@ -145,6 +146,16 @@ int run_one(const RunOptions& run) {
   }
 }
 
+int search(const RunOptions& run) {
+  try {
+    find_modes(run);
+    return 0;
+  } catch (const Interrupted&) {
+    say("interrupted: nothing is kept");
+    return 130;
+  }
+}
+
 }  // namespace
 
 bool is_run(const std::string& command) {
@@ -161,6 +172,8 @@ int run_command(const CommandLine& line) {
     list_devices(line.measure);
   else if (line.command == "check")
     return check_target(line.run) ? 0 : 3;
+  else if (line.command == "modes")
+    return search(line.run);
   else if (line.command == "study") {
     if (!run_study(line.study)) return 0;
     fmt::print(stderr, "interrupted: add --resume to go on where it stopped\n");

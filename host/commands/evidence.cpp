@@ -33,6 +33,7 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
   ModelSpec model = c.pseudo_extended.model;
   RunSize size;
   size.dim = target.dim();
+  size.searches = true;
   // What goes once from base to target has as many as the whole budget may come to pay for.
   const double rounds = run.se > 0 && !c.runs_on() ? std::max(1.0, c.gradients / 1e7) : 1;
   size.chains = std::int64_t(std::max(c.chains, c.particles) * rounds);
@@ -63,8 +64,8 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
 void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   const double gradients = f.gradients + f.preparation, divergences = f.diagnostics.divergences;
   if (gradients > 1.2 * c.gradients)
-    f.warnings.push_back(
-        fmt::format("base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
+    f.warnings.push_back(fmt::format(
+        "search, base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
   if (c.runs_on() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
     f.failed.push_back("length");
   if (!(f.diagnostics.acceptance >= 0.2)) f.failed.push_back("acceptance");
@@ -114,6 +115,7 @@ EvidenceResult result_of(const RunOptions& run, const RunContext& context, const
   s.iterations = std::int64_t(f.iterations);
   s.cost.gradients = f.gradients + f.preparation;
   s.cost.warmup_gradients = f.preparation;
+  s.cost.search_gradients = f.search;
   s.cost.sampling = f.seconds;
   s.cost.gradients_per_s = f.gradients / f.seconds;
   s.estimates = estimates_of(f.moments, *context.target, s.warnings);
@@ -146,6 +148,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
   read_starts(run.init, target->dim());
+  if (!run.modes.empty()) read_places(run.modes, target->dim());
   RunContext context = make_context(run, *target, label);
   context.progress = progress_printer(run.quiet, run.target);
   const MemoryPlan memory = memory_of(context, c, run);

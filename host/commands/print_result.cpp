@@ -39,6 +39,28 @@ void print_mean(const char* name, double estimate, double of_runs, double over_i
   fmt::print("\n");
 }
 
+/// What is known of the modes: never that these are all.
+void print_modes(const ModesSummary& m) {
+  if (!m.found) return;
+  if (m.stopped == "dimension") {
+    fmt::print("\nno modes searched for: too many dimensions");
+    return;
+  }
+  if (*m.found == 0) {
+    fmt::print("\nno modes found");
+    return;
+  }
+  fmt::print("\n{} mode{} found", *m.found, *m.found == 1 ? "" : "s");
+  if (!std::isnan(m.least_hits) && m.stopped != "given")
+    fmt::print(" (hits {:.0f} to {:.0f}{})", m.least_hits, m.most_hits,
+               m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
+  if (m.expected && *m.visited == *m.expected)
+    fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
+  else if (m.expected)
+    fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
+               *m.expected);
+}
+
 void print_cost(const RunResult& r, const RunDiagnostics& d) {
   fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n", r.chains,
              r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
@@ -53,6 +75,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   also("weight_ess", d.weight_ess);
   for (const auto& [name, count] : d.counters)
     if (count != 0) also(name.c_str(), count);
+  print_modes(d.modes);
   fmt::print("\nverdict: {}", r.verdict);
   for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
   fmt::print("\n");

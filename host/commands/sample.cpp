@@ -11,6 +11,7 @@
 #include "host/options/target_input.hpp"
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
+#include "host/runs/mode_gate.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/run_draws.hpp"
 #include "host/runs/starts.hpp"
@@ -78,7 +79,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.acceptance = e.acceptance;
   d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
-  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n);
+  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.jumped;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
   (e.nested ? d.nested_rhat_max : d.rhat_max) = e.rhat_max;
@@ -102,6 +103,8 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
 /// What is kept and where it stops: as asked for, and as pictures and summary need it.
 ChainRunOptions options_of(const RunOptions& run, const TargetInstance& target) {
   ChainRunOptions options = chain_run_options(run, {0});
+  options.searches = true;
+  options.modes = run.modes;
   options.covariance = target.dim() <= 64;
   options.overview = overview_iterations(target, run.chains);
   if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures
@@ -112,6 +115,7 @@ MemoryPlan memory_of(const RunContext& context, const RunOptions& run, const Sam
                      const ChainRunOptions& options) {
   RunSize size = run_size(run, config, context.target->dim(), 1, false);
   size.covariance = options.covariance;
+  size.searches = options.searches;
   size.overview = double(options.overview);
   ModelSpec model = config.model;
   if (config.base_covariance == "full") model.base = base_number<NormalMixture>();
@@ -127,8 +131,12 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");
-  judge(s, failed_gates(e, r, 0, config));
+  const ModesVerdict modes = judge_modes(r, context.threads);
+  auto failed = failed_gates(e, r, 0, config);
+  if (!modes.failed.empty()) failed.push_back(modes.failed);
+  judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
+  if (!modes.warning.empty()) s.warnings.insert(s.warnings.begin(), modes.warning);
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};
   s.chains = run.chains;
@@ -137,6 +145,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   s.cost.gradients = e.gradients;
   s.cost.warmup_gradients = r.frozen.warmup_gradients[0];
   s.cost.scout_gradients = r.frozen.scout_gradients[0];
+  if (!r.modes.empty()) s.cost.search_gradients = r.frozen.search_gradients[0];
   s.cost.sampling = r.sampling_seconds;
   s.cost.gradients_per_s = e.gradients / r.sampling_seconds;
   s.estimates = estimates_of(e, target, s.warnings);
@@ -148,6 +157,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
     warn_unless_finite(s.warnings, "log_z.se", {r.log_z[0].se});
   }
   s.diagnostics = diagnostics(e, r, figures, config, run, target.dim());
+  s.diagnostics.modes = modes.summary;
   s.diagnostics.of_draws = add_figures(s.estimates, target, e, figures);
   return s;
 }
@@ -167,6 +177,7 @@ SampleResult sample(const RunOptions& asked) {
   // Chains that begin in several modes have to change modes often enough to forget it.
   const bool several =
       read_starts(run.init, target->dim()).size() > 1;  // complains before anything is written or said
+  if (!run.modes.empty()) read_places(run.modes, target->dim());
   if (run.usual_length && several) run.iterations *= 2;
   RunContext context = make_context(run, *target, "");
   context.progress = progress_printer(run.quiet, run.target);

@@ -53,6 +53,7 @@ struct SampleDiagnostics : RunDiagnostics {
     archive("mode_switches", mode_switches);
     archive("scout_log_z", scout_log_z);
     archive("counters", counters);
+    archive("modes", modes);
     of_draws.fields(archive);
   }
 };

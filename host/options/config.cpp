@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
@@ -40,6 +41,65 @@ void check_init(const std::string& init, const std::string& name) {
                     "no such file). Correct it.",
                     name, init));
 }
+
+/// A member of RunOptions, as given or as it is.
+struct ReadField {
+  SettingsReader& reader;
+  const Settings& given;
+
+  void operator()(const char* key, std::string& member, Text) const { member = reader.get(key, member); }
+  void operator()(const char* key, fs::path& member, Text) const {
+    member = reader.get(key, member.string());
+  }
+  void operator()(const char* key, bool& member, Toggle) const { member = reader.get(key, member); }
+  void operator()(const char* key, Settings& member, Table) const { member.update(reader.object(key)); }
+  void operator()(const char* key, std::uint64_t& member, Seed) const { member = reader.seed(key, member); }
+  void operator()(const char* key, double& member, Positive) const { member = reader.positive(key, member); }
+  void operator()(const char* key, double& member, NonNegative) const {
+    member = reader.non_negative(key, member);
+  }
+  void operator()(const char* key, double& member, const Real& range) const {
+    member = reader.in_range(key, member, range.low, range.high);
+  }
+  void operator()(const char* key, std::string& member, const OneOf& of) const {
+    member = reader.one_of(key, member, of.names);
+  }
+  template <class T>
+  void operator()(const char* key, T& member, const Whole& range) const {
+    const std::int64_t high = std::min<std::int64_t>(range.high, std::numeric_limits<T>::max());
+    member = static_cast<T>(reader.integer(key, member, range.low, high));
+  }
+  void operator()(const char* key, std::int64_t& member, Draws) const {
+    if (!reader.has(key)) return;
+    const Settings& wanted = given[key];
+    if (wanted.is_boolean())
+      member = wanted.get<bool>() ? kUsualDraws : 0;
+    else if (wanted == "all")
+      member = kAllDraws;
+    else if (!wanted.is_number())
+      reader.refuse(key, "it must be a whole number from 1, or all");
+    else
+      member = reader.integer(key, member, 1);
+  }
+};
+
+struct WriteField {
+  nlohmann::ordered_json& values;
+
+  template <class T>
+  void operator()(const char* key, const T& member, auto&&) const {
+    values[key] = member;
+  }
+  void operator()(const char* key, const fs::path& member, Text) const { values[key] = member.string(); }
+  void operator()(const char* key, std::int64_t member, Draws) const {
+    if (member == kAllDraws)
+      values[key] = "all";
+    else if (member == 0)
+      values[key] = false;
+    else
+      values[key] = member;
+  }
+};
 
 std::string absolute_if_there(const fs::path& path) {
   std::error_code ignored;
@@ -83,7 +143,8 @@ GivenOptions options_in(const TomlFile& file, const std::string& pointer, bool d
       throw UserError(
           fmt::format("{} and {} say the same (one would be ignored). Keep one.", given.name(key), name));
     Settings value = item.value();
-    if (value.is_string() && ((key == "init" && !is_init_word(value)) || (key == "data" && data_too))) {
+    if (value.is_string() &&
+        ((key == "init" && !is_init_word(value)) || ((key == "data" || key == "modes") && data_too))) {
       const fs::path beside = file.path.parent_path() / value.get<std::string>();
       std::error_code ignored;
       if (fs::exists(beside, ignored)) value = beside.string();
@@ -94,66 +155,25 @@ GivenOptions options_in(const TomlFile& file, const std::string& pointer, bool d
 }
 
 void apply_run_options(const GivenOptions& given, RunOptions& run) {
-  constexpr int any_int = std::numeric_limits<int>::max();
   SettingsReader reader(given.values, "the run", given.names);
-  const auto read_int = [&](const char* key, int& field, int low, int high) {
-    field = static_cast<int>(reader.integer(key, field, low, high));
-  };
-  const auto read_path = [&](const char* key, fs::path& field) { field = reader.get(key, field.string()); };
-  run.command = reader.one_of("command", run.command, {"sample", "evidence", "check"});
-  run.target = reader.get("target", run.target);
-  run.sampler = reader.get("sampler", run.sampler);
-  run.target_settings.update(reader.object("target_settings"));
-  run.sampler_settings.update(reader.object("sampler_settings"));
-  read_path("data", run.data);
-  read_path("data_dir", run.data_dir);
-  if (run.command == "evidence" && !reader.has("chains")) run.chains = 0;  // by the budget
-  read_int("chains", run.chains, 1, any_int);
-  run.warmup = reader.integer("warmup", run.warmup, 0);
   const bool has_iterations = reader.has("iterations"), has_gradients = reader.has("gradients");
   const bool has_se = reader.has("se");
   if (has_iterations && has_gradients)
     throw UserError(
         fmt::format("{} and {} are both given (they are two ways to say how long a run is). Keep one.",
                     given.name("iterations"), given.name("gradients")));
-  run.iterations = reader.integer("iterations", run.iterations, 1);
-  run.gradients = reader.in_range("gradients", has_iterations ? 0 : run.gradients, 1, 1e18);
-  run.se = reader.positive("se", run.se);
-  run.usual_length = run.command == "sample" && !has_iterations && !has_gradients && !has_se;
-  if (run.command == "evidence" && !has_iterations && !has_gradients) {
-    run.unbounded = !has_se;
-    if (!has_se) run.se = 0.02;
-    run.gradients = 1e8;
-  }
-  run.seed = reader.seed("seed", run.seed);
-  run.init = reader.get("init", run.init);
+  if (has_iterations) run.gradients = 0;
+  RunOptions::fields(run, ReadField{reader, given.values});
   if (reader.has("init")) check_init(run.init, given.name("init"));
-  run.init_scale = reader.positive("init_scale", run.init_scale);
-  run.device = reader.one_of("device", run.device, {"auto", "cpu", "cuda"});
-  read_int("threads", run.threads, 0, kMostThreads);
-  run.precision = reader.one_of("precision", run.precision, {"single", "mixed", "double"});
-  read_path("out", run.out);
-  if (reader.has("draws")) {
-    const Settings& wanted = given.values["draws"];
-    if (wanted.is_boolean())
-      run.draws = wanted.get<bool>() ? kUsualDraws : 0;
-    else if (wanted == "all")
-      run.draws = kAllDraws;
-    else if (!wanted.is_number())
-      reader.refuse("draws", "it must be a whole number from 1, or all");
-    else
-      run.draws = reader.integer("draws", run.draws, 1);
+  run.usual_length = run.command == "sample" && !has_iterations && !has_gradients && !has_se;
+  if (run.command == "evidence") {
+    if (!reader.has("chains")) run.chains = 0;  // by the budget
+    if (!has_iterations && !has_gradients) {
+      run.unbounded = !has_se;
+      if (!has_se) run.se = 0.02;
+      run.gradients = 1e8;
+    }
   }
-  run.weighted_draws = reader.get("weighted_draws", run.weighted_draws);
-  run.warmup_draws = reader.get("warmup_draws", run.warmup_draws);
-  run.pictures = reader.get("pictures", run.pictures);
-  read_int("thin", run.thin, 1, any_int);
-  run.checkpoint = reader.non_negative("checkpoint", run.checkpoint);
-  run.resume = reader.get("resume", run.resume);
-  run.force = reader.get("force", run.force);
-  run.paper_settings = reader.get("paper_settings", run.paper_settings);
-  run.json = reader.get("json", run.json);
-  run.quiet = reader.get("quiet", run.quiet);
   reader.finish();
 }
 
@@ -162,44 +182,16 @@ void load_run_config(const fs::path& path, RunOptions& run) {
 }
 
 nlohmann::ordered_json run_option_values(const RunOptions& run) {
-  return {{"command", run.command},
-          {"target", run.target},
-          {"sampler", run.sampler},
-          {"data", run.data.string()},
-          {"data_dir", run.data_dir.string()},
-          {"paper_settings", run.paper_settings},
-          {"chains", run.chains},
-          {"warmup", run.warmup},
-          {"iterations", run.iterations},
-          {"gradients", run.gradients},
-          {"se", run.se},
-          {"seed", run.seed},
-          {"init", run.init},
-          {"init_scale", run.init_scale},
-          {"device", run.device},
-          {"threads", run.threads},
-          {"precision", run.precision},
-          {"out", run.out.string()},
-          {"draws", run.draws == 0           ? nlohmann::ordered_json(false)
-                    : run.draws == kAllDraws ? nlohmann::ordered_json("all")
-                                             : nlohmann::ordered_json(run.draws)},
-          {"weighted_draws", run.weighted_draws},
-          {"warmup_draws", run.warmup_draws},
-          {"pictures", run.pictures},
-          {"thin", run.thin},
-          {"checkpoint", run.checkpoint},
-          {"resume", run.resume},
-          {"force", run.force},
-          {"json", run.json},
-          {"quiet", run.quiet},
-          {"target_settings", run.target_settings},
-          {"sampler_settings", run.sampler_settings}};
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  RunOptions::fields(run, WriteField{values});
+  return values;
 }
 
 std::string write_run_toml(const RunOptions& run) {
   nlohmann::ordered_json values = run_option_values(run);
   values["data"] = absolute_if_there(run.data);
   values["data_dir"] = absolute_if_there(run.data_dir);
+  values["modes"] = absolute_if_there(run.modes);
   if (!is_init_word(run.init)) values["init"] = absolute_if_there(run.init);
   values.erase("resume");
   values.erase("force");

@@ -104,7 +104,7 @@ void refuse_of_one_pass(const EvidenceConfig& c, const RunOptions& run) {
 
 void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int dim, double planned) {
   c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
-                    {"auto", "gaussian", "mean-field", "scout", "warmup", "advi", "mixture"});
+                    {"auto", "gaussian", "mean-field", "scout", "modes", "warmup", "advi", "mixture"});
   if (c.base == "gaussian") {
     c.base_mean = per_axis(s, run, "base_mean", 0, dim);
     c.base_sd = per_axis(s, run, "base_sd", 1, dim);
@@ -122,6 +122,8 @@ void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int 
                                              : 2000;
   c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
   if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
+  if (c.base == "modes" && c.bootstrap > 0)
+    s.refuse("bootstrap", "0 with base modes, which a refit to one normal would undo");
   c.scout_particles = int(s.integer("scout_particles", scout_particles(planned), 64, 1 << 20));
 }
 
@@ -179,6 +181,10 @@ std::vector<double> EvidenceConfig::ladder(const CommunicationBarrier& barrier) 
                                    : barrier.equal_ladder(k);
 }
 
+double planned_gradients(const EvidenceConfig& c, const RunOptions& run) {
+  return run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
+}
+
 EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const EvidenceMethod& method = find_method(run.sampler);
   EvidenceConfig c;
@@ -203,6 +209,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.num_leapfrog = int(s.integer("num_leapfrog", method.num_leapfrog, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
+  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
+  c.exact_draws = reads_exact_draws(s);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);
   if (particles) s.no_effect({"pilot_share"}, "the pilot is the whole run");

@@ -12,8 +12,8 @@ struct EvidenceConfig {
   bool is(EvidenceKind kind) const { return of->kind == kind; }
   int groups = 8;
   // The base.
-  // auto (mean-field where the target has one, else scout), gaussian, mean-field, scout, warmup, advi,
-  // mixture.
+  // auto (mean-field where the target has one, else modes where they suffice, else scout), gaussian, mean-field, scout,
+  // modes, warmup, advi, mixture.
   std::string base = "auto";
   std::vector<double> base_mean, base_sd;
   double base_inflation = 1.2;
@@ -34,11 +34,16 @@ struct EvidenceConfig {
   std::int64_t iterations = 0;                      // instead, where above 0: recorded, per chain
   int chains = 1024, particles = 4096, copies = 0;  // copies 0: by the budget
   int seeds = 1024;                                 // states that the pilot keeps at every level
-  bool start_at_base = false;                       // chains begin with draws of the base, not with seeds
-  SamplerConfig pseudo_extended;                    // of method pe
+  bool mode_jumps = true;
+  bool exact_draws = true;        // may be made use of, where the target has them
+  bool start_at_base = false;     // chains begin with draws of the base, not with seeds
+  SamplerConfig pseudo_extended;  // of method pe
   Settings effective;
   bool runs_on() const { return of->runs_on(); }
 };
+
+/// Of a run: its budget, or where it ends by an error or a length before that, at most 1e7.
+double planned_gradients(const EvidenceConfig& config, const RunOptions& run);
 
 /// UserError where one of these options (keys of RunOptions) is other than its default: `what` does not use it.
 void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, const std::string& what);

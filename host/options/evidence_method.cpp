@@ -15,8 +15,11 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 const Lines& base_settings() {
   static const Lines lines = {
       {"base",
-       "auto, gaussian (given moments), mean-field (the target's own), scout, warmup (HMC), advi or mixture "
-       "(default auto: mean-field where the target has one, else scout)"},
+       "auto, gaussian (given moments), mean-field (the target's own), scout, modes (a mixture of those "
+       "found), "
+       "warmup (HMC), advi or mixture (default auto: mean-field where the target has one, else modes where "
+       "they "
+       "hold most of it, else scout)"},
       {"base_mean", "mean of base gaussian, one number or one per axis (default 0)"},
       {"base_sd", "its standard deviations (default 1)"},
       {"base_inflation",
@@ -31,15 +34,19 @@ const Lines& base_settings() {
   return lines;
 }
 Lines with(Lines lines, const std::string& but = "") {
-  const Lines common = {{"groups",
-                         "independent groups of chains, by which errors are judged (default 8; of tempered "
-                         "chains one for every 32 where they are more than 256)"},
-                        {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
-                        {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
-                        {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
-                        {"pilot_share",
-                         "of the gradients that the pilot may spend, or all rounds of a bootstrap that is "
-                         "asked for (default 0.2)"}};
+  const Lines common = {
+      {"groups",
+       "independent groups of chains, by which errors are judged (default 8; of tempered "
+       "chains one for every 32 where they are more than 256)"},
+      {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
+      {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
+      {"mode_jumps", "whether chains also jump between the modes that are found (default true)"},
+      {"exact_draws",
+       "auto, or none: as of a target that has none, of whose draws auto anneals back (default auto)"},
+      {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
+      {"pilot_share",
+       "of the gradients that the pilot may spend, or all rounds of a bootstrap that is "
+       "asked for (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
   lines.insert(lines.end(), base_settings().begin(), base_settings().end());
   std::erase_if(lines, [&](const auto& line) { return line.first == but; });

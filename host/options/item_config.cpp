@@ -58,7 +58,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
         "--gradients, --iterations, --se and --chains do not go with a target of many items (each gets the "
         "same runs). Give "
         "--set sampler.runs, sampler.temperatures and sampler.num_leapfrog");
-  refuse_unused(run, {"warmup", "paper_settings", "init", "init_scale"}, "a target of many items");
+  refuse_unused(run, {"warmup", "paper_settings", "init", "init_scale", "modes"}, "a target of many items");
   if (run.draws)
     throw UserError("--draws does not go with a target of many items (it would fill the disk). Leave it out");
   SettingsReader s(run.sampler_settings, "method " + c.method);

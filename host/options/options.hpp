@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,24 @@ inline constexpr int kMostThreads = 1024;
 /// How many draws of a parameter a run stores where it is not told: at most so many, over all stored chains;
 /// and where it is to store every one.
 inline constexpr std::int64_t kUsualDraws = 1000, kAllDraws = -1;
+
+/// What an option may be.
+struct Text {};
+struct Toggle {};
+struct Seed {};
+struct Positive {};
+struct NonNegative {};
+struct Table {};  ///< settings, KEY -> value
+struct Draws {};  ///< a number of draws from 1, all, or whether to store any
+struct Real {
+  double low, high;
+};
+struct Whole {
+  std::int64_t low, high = std::numeric_limits<std::int64_t>::max();
+};
+struct OneOf {
+  std::vector<std::string> names;
+};
 
 /// What one run was asked to do; the same fields serve `sample`, `evidence` and each setting of a study.
 struct RunOptions {
@@ -39,6 +58,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   std::string init = "scout";  // scout | uniform:R | FILE
   double init_scale = 10;
+  std::filesystem::path modes;      // a library of modes, or places of the user's; empty: searched for
   std::string device = "auto";      // auto | cpu | cuda
   int threads = 0;                  // 0: all
   std::string precision = "mixed";  // single | mixed | double
@@ -54,6 +74,43 @@ struct RunOptions {
   bool paper_settings = false;
   bool json = false;
   bool quiet = false;
+
+  /// Calls `field(key, member, what it may be)` for every option, in the order of run.toml: all that files and
+  /// the command line know of it, but for its line of help (cli_options.cpp).
+  template <class Self, class Field>
+  static void fields(Self& run, Field&& field) {
+    field("command", run.command, OneOf{{"sample", "evidence", "check", "modes"}});
+    field("target", run.target, Text{});
+    field("sampler", run.sampler, Text{});
+    field("data", run.data, Text{});
+    field("data_dir", run.data_dir, Text{});
+    field("paper_settings", run.paper_settings, Toggle{});
+    field("chains", run.chains, Whole{1});
+    field("warmup", run.warmup, Whole{0});
+    field("iterations", run.iterations, Whole{1});
+    field("gradients", run.gradients, Real{1, 1e18});
+    field("se", run.se, Positive{});
+    field("seed", run.seed, Seed{});
+    field("init", run.init, Text{});
+    field("init_scale", run.init_scale, Positive{});
+    field("modes", run.modes, Text{});
+    field("device", run.device, OneOf{{"auto", "cpu", "cuda"}});
+    field("threads", run.threads, Whole{0, kMostThreads});
+    field("precision", run.precision, OneOf{{"single", "mixed", "double"}});
+    field("out", run.out, Text{});
+    field("draws", run.draws, Draws{});
+    field("weighted_draws", run.weighted_draws, Toggle{});
+    field("warmup_draws", run.warmup_draws, Toggle{});
+    field("pictures", run.pictures, Toggle{});
+    field("thin", run.thin, Whole{1});
+    field("checkpoint", run.checkpoint, NonNegative{});
+    field("resume", run.resume, Toggle{});
+    field("force", run.force, Toggle{});
+    field("json", run.json, Toggle{});
+    field("quiet", run.quiet, Toggle{});
+    field("target_settings", run.target_settings, Table{});
+    field("sampler_settings", run.sampler_settings, Table{});
+  }
 };
 
 /// One row of a study: a run of `replicates` independent replicates, and what a paper printed for it.

@@ -76,6 +76,11 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       c.tilt = s.in_range("tilt", 3, -1000, 1000);
       c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
       c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
+      const std::string base = s.has("base_sd") ? "gaussian" : s.has("base_covariance") ? "scout" : "auto";
+      c.base = s.one_of("base", base, {"auto", "gaussian", "scout", "modes"});
+      if ((c.base == "gaussian") != s.has("base_sd"))
+        s.refuse("base", "gaussian where base_sd is given, and only there");
+      if (c.base == "modes") s.no_effect({"base_covariance"}, "base is modes");
       if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
     } else {
       c.tilt = s.in_range("tilt", 0, -1000, 1000);
@@ -139,8 +144,10 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
     s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
-  if (c.base_covariance == "full" && std::isfinite(c.model.box))
-    s.refuse("base_covariance", "diagonal or auto with sampler.box");
+  if (std::isfinite(c.model.box)) {
+    if (c.base_covariance == "full") s.refuse("base_covariance", "diagonal or auto with sampler.box");
+    if (c.base == "modes") s.refuse("base", "scout or gaussian with sampler.box");
+  }
   const bool hmc = c.transition == transition_registry().front(), plain = c.model.kind == ModelKind::plain;
   if (run.paper_settings && plain && (!hmc || c.step_size > 0))
     throw UserError(fmt::format("--paper-settings has no effect on sampler {} (the papers' {}). Leave it out",
@@ -190,11 +197,17 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
                         {"harmonic", "arithmetic"}) == "harmonic";
   c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
+  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
+  reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);
   s.finish();
   c.effective = s.effective();
   return c;
+}
+
+bool reads_exact_draws(SettingsReader& s) {
+  return s.one_of("exact_draws", "auto", {"auto", "none"}) == "auto";
 }
 
 bool gives_evidence(const SamplerConfig& c) {

@@ -6,6 +6,8 @@
 
 namespace lockstep {
 
+class SettingsReader;
+
 /// A sampler's settings, checked, with the defaults of `lockstep samplers NAME`.
 struct SamplerConfig {
   std::string name;  // of a transition, or pe
@@ -29,13 +31,19 @@ struct SamplerConfig {
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
   int scout_particles = 2048;
   int warmup_chains = 32;  // at least so many chains adapt a replicate
-  Settings effective;      // for summary.json
+  bool mode_jumps = true;  // where the run searches for modes
+  // Of the bridge: auto (modes where they suffice, else scout), gaussian (base_mean, base_sd), scout, modes.
+  std::string base = "auto";
+  Settings effective;  // for summary.json
 };
 
 /// Settings of a run's sampler for a target of `dim` dimensions and known tails. Throws UserError for unknown
 /// names and improper tempering (methods: int z(beta) g(beta) d beta must be finite).
 SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails,
                              const Transitions& transitions = transition_registry());
+
+/// Setting exact_draws: whether those of a target may be made use of (auto), or not (none), as of a target of the user's.
+bool reads_exact_draws(SettingsReader& s);
 
 /// Whether log Z can be had: learned temperatures all the way from a proper base, with another pseudo-sample.
 bool gives_evidence(const SamplerConfig& config);

@@ -53,7 +53,11 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"metric", "unit, diagonal or dense (default diagonal)"},
       {"adapt", "auto or none (none needs step_size)"},
       {"scout_particles", "particles of the sequential Monte Carlo scout (default 2048)"},
-      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"}};
+      {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
+      {"mode_jumps",
+       "sample and evidence: whether chains also jump between the modes that are found (default true)"},
+      {"exact_draws",
+       "auto, or none: as of a target that has none, which no sampler asks for (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
@@ -80,7 +84,11 @@ Keys pe_keys(const Transitions& transitions) {
       {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
       {"base_covariance",
        "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
-      {"base_inflation", "factor on the base's standard deviations (default 1.2)"},
+      {"base",
+       "of the bridge: gaussian (base_mean, base_sd), scout (its moments), modes (a mixture of those found), "
+       "or "
+       "auto: modes where they hold most of the target, else scout (default auto)"},
+      {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},
       {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
       {"base_sd", "its standard deviations"},
       {"box", "half width of a reflecting box about the origin (default none)"}};

@@ -17,12 +17,12 @@ namespace {
 constexpr double kApart = 5;
 
 AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int groups, int num_leapfrog,
-                           double gradients) {
+                           double each, double gradients) {
   AnnealingOptions o;
   o.ladder = std::move(ladder);
   const auto barrier = pilot.barriers();
   for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
-  const double run = double(o.ladder.size() - 1) * num_leapfrog;
+  const double run = double(o.ladder.size() - 1) * each;
   o.runs = groups * std::max(2, int(gradients / (groups * run)));
   o.num_leapfrog = num_leapfrog;
   o.groups = groups;
@@ -78,7 +78,7 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
-                                 both ? 0.5 * gradients : gradients);
+                                 context.with_jump(c.num_leapfrog), both ? 0.5 * gradients : gradients);
   o.covariance = job.covariance;
   const AnnealingResult forward = anneal_stage(context, fmt::format("forward {}", round), base, o);
   MethodResult f;
@@ -109,7 +109,8 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
 void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
                      int groups, double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
-  const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, 0.5 * gradients);
+  const AnnealingOptions o =
+      annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, context.with_jump(1), 0.5 * gradients);
   const AnnealingResult forward = anneal_stage(own, "check forward", base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;

@@ -65,6 +65,7 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
   loop.launch.num_leapfrog = how.num_leapfrog;
   loop.launch.jitter = how.num_leapfrog > 1;
   loop.launch.tempering = Tempering::anneal;
+  loop.launch.backwards = how.reverse;  // Bennett's ratio is of a path and the same one backwards
   if (!loop.take_up()) {
     set_per_unit(engine, ParameterLayout::beta, {ladder.front()});
     set_per_unit(engine, ParameterLayout::step_size, {step_size.front()});

@@ -110,8 +110,8 @@ PathBase warmed_up(const RunContext& context, const EvidenceConfig& c, const Run
   auto base = PathBase::from_moments(Eigen::Map<const Vector>(e.mean.data(), d), covariance, c.base_inflation,
                                      0, fmt::format("warmup: {} chains", options.chains));
   base.starts = options.chains;
-  base.gradients = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0] + e.gradients +
-                   options.chains;  // and the first of each recorded chain
+  base.gradients =
+      r.frozen.preparation(0) + e.gradients + options.chains;  // and the first of each recorded chain
   base.log_zeta = r.frozen.scout_log_z.empty() ? importance_log_z(context, base) : r.frozen.scout_log_z[0];
   return base;
 }
@@ -157,6 +157,10 @@ std::string base_name(const TargetInstance& target, const EvidenceConfig& c) {
 }
 
 void check_base(const TargetInstance& target, const EvidenceConfig& c, const RunOptions& run) {
+  if (c.of->both_ways && !c.exact_draws)
+    throw UserError(
+        "method bdmc anneals back from exact draws (sampler.exact_draws is none). Leave that out, or use "
+        "ais");
   const std::string base = base_name(target, c);
   if (c.of->both_ways && !target.can_draw())
     throw UserError(fmt::format(
@@ -169,12 +173,13 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
           fmt::format("setting {} has no effect on base {} (method {} begins there). Leave it out", key, base,
                       c.method()));
   };
-  of_base("base_starts", base != "gaussian" && base != "scout");
-  of_base("scout_particles", base == "scout" || (base == "warmup" && run.init == "scout"));
+  of_base("base_starts", base != "gaussian" && base != "scout" && base != "modes");
+  const bool scouts = base == "scout" || base == "modes";
+  of_base("scout_particles", scouts || (base == "warmup" && run.init == "scout"));
   of_base("base_inflation", (base != "gaussian" && base != "mean-field") || c.bootstrap > 0);
   const RunOptions standard;
   const bool word = run.init.rfind("uniform:", 0) == 0;
-  if (run.init != standard.init && base != "warmup" && (base != "scout" || word))
+  if (run.init != standard.init && base != "warmup" && (!scouts || word))
     throw UserError(
         fmt::format("--init {} has no effect on base {} (method {} begins there). Give --set "
                     "sampler.base={}, or leave it out",

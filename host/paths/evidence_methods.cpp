@@ -24,14 +24,16 @@ constexpr double kLadderTrips = 5;      // round trips a chain of parallel tempe
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
 
-/// Two estimates of one number are further apart than three standard errors of the worse.
+/// Half of the interval that holds 99.7 %: of few groups more than three standard errors.
+double three_errors(const LogZ& z) { return z.interval(0.997)[1] - z.estimate; }
+/// Two estimates of one number are further apart than the worse of them allows.
 bool differ(const LogZ& a, const LogZ& b) {
   return !(std::abs(a.estimate - b.estimate) <=
-           3 * std::max(a.se, b.se) + kRounding * (1 + std::abs(a.estimate)));
+           std::max(three_errors(a), three_errors(b)) + kRounding * (1 + std::abs(a.estimate)));
 }
-/// A difference that is not zero by its own standard error.
+/// A difference that is not zero by its own error.
 bool significant(const LogZ& difference) {
-  return !(std::abs(difference.estimate) <= 3 * difference.se + kRounding);
+  return !(std::abs(difference.estimate) <= three_errors(difference) + kRounding);
 }
 
 PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
@@ -45,8 +47,6 @@ PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
           .se = run.se,
           .least = 0.8 * std::min(c.gradients, 1e7),
           .covariance = job.covariance,
-          .draws = run.draws != 0 || !run.out.empty() ||
-                   run.init != RunOptions().init,  // the gate `starts` looks at them
           .draw_limit = run.draws == kAllDraws || run.weighted_draws
                             ? 0
                             : std::max<std::int64_t>(16, kWeightedNumbers / (dim * std::max(c.chains, 1)))};
@@ -80,9 +80,10 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   const EvidenceConfig& c = job.config;
   // Of `auto` alone, where draws are at hand and there is enough to make them worth it: a twentieth of the
   // budget.
-  const double check = c.of->checks_both_ways && context.target->can_draw() && c.gradients >= 1e5
-                           ? 0.05 * std::min(gradients, 1e7)
-                           : 0;
+  const double check =
+      c.of->checks_both_ways && c.exact_draws && context.target->can_draw() && c.gradients >= 1e5
+          ? 0.05 * std::min(gradients, 1e7)
+          : 0;
   TemperedOptions o{path_run(job, base.dim(), gradients - check)};
   o.tempering = c.of->tempering;
   o.control = c.of->control;
@@ -124,7 +125,7 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   o.ladder = c.ladder(pilot.barriers());
   o.respace = c.schedule == "barrier";
   // Copies that are too short are worth less than fewer.
-  const double longest = gradients / (double(o.ladder.size()) * c.num_leapfrog * 500);
+  const double longest = gradients / (double(o.ladder.size()) * context.with_jump(c.num_leapfrog) * 500);
   o.copies = c.copies > 0 ? c.copies
                           : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
@@ -226,6 +227,9 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   o.log_z_se = run.se;
   o.covariance = job.covariance;
   if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
+  o.searches = true;
+  o.planned = planned_gradients(c, run);
+  o.modes = run.modes;
   o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
@@ -236,16 +240,18 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.diagnostics.acceptance = e.acceptance;
   f.diagnostics.divergences = r.units[0].stats[stat_divergences];
   f.gradients = e.gradients;
-  f.preparation = r.frozen.scout_gradients[0] + r.frozen.warmup_gradients[0];
+  f.preparation = r.frozen.preparation(0);
+  f.search = r.frozen.search_gradients[0];
   f.iterations = double(r.units[0].iterations);
   f.seconds = r.sampling_seconds;
   f.chains = run.chains;
   f.diagnostics.step_size = r.frozen.step_size[0];
-  f.diagnostics.num_leapfrog =
-      int(std::lround(e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
+  f.diagnostics.num_leapfrog = int(std::lround(
+      -double(r.jumped) + e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
+  f.judge_modes(lockstep::judge_modes(r, context.threads));
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
   (e.nested ? f.diagnostics.nested_rhat_max : f.diagnostics.rhat_max) = e.rhat_max;

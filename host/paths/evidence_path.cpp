@@ -9,11 +9,16 @@
 #include "host/paths/base_fit.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/known_modes.hpp"
+#include "host/runs/mode_base.hpp"
+#include "host/runs/mode_jumps.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/clock.hpp"
+#include "host/util/errors.hpp"
 
 namespace lockstep {
 namespace {
+
+constexpr double kOtherShare = 0.1;  // of the gradients: particles from the base that was not taken
 
 PilotOptions pilot_options(const EvidenceConfig& c) {
   PilotOptions p;
@@ -25,9 +30,46 @@ PilotOptions pilot_options(const EvidenceConfig& c) {
   p.rate = c.rate;
   return p;
 }
+/// The same from its last base. Of modes few levels would do, by what particles can see: too few to find out otherwise.
+PilotOptions pilot_options(const EvidenceConfig& c, const PathBase& base) {
+  PilotOptions p = pilot_options(c);
+  if (base.of_modes) p.longest = 0.25;
+  return p;
+}
+
+/// Whether paths are to begin at the modes: where that is asked for, or the scout's base is nobody's wish and they suffice.
+bool begins_at_modes(const EvidenceConfig& c, const PathBase& base, const ModeLibrary& modes) {
+  if (c.base == "modes" && modes.size() == 0)
+    throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
+  return c.base == "modes" ||
+         (c.base == "auto" && base.rough && c.bootstrap <= 0 && coverage_of(modes, base.log_zeta).suffices());
+}
+
+/// The mixture of the modes in the scout's place. Particles from there say what log Z looks like from both.
+PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const PathBase& scouted,
+                       const ModeLibrary& modes) {
+  PilotOptions half = pilot_options(c);
+  const double share = kOtherShare / (c.is(EvidenceKind::particles) ? 1 : c.pilot_share);
+  half.particles = c.groups * std::max(4, int(share * c.particles / c.groups));
+  half.seeds = c.groups;
+  const Pilot& other = pilot_stage(with_own_numbers(context, "other base"), "other base", scouted, half);
+  PathBase base = scouted;
+  base.density =
+      mode_base(modes, scouted.density.mean(),
+                scouted.density.covariance() / (c.base_inflation * c.base_inflation), wants_tied_base(modes));
+  base.other = (other.log_z_of_groups() + scouted.taken_out()).value();
+  base.log_zeta = modes.log_total();
+  base.gradients += other.gradients;
+  base.of_modes = true;
+  base.rough = false;
+  base.how = fmt::format("modes: {} components, one of the scout's moments{}", base.density.components.size(),
+                         base.density.tied ? ", the others of one covariance times a number" : "");
+  return base;
+}
 
 /// The base with its metric, refitted where that is worth it.
-PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
+                   const ModeLibrary& modes) {
   Stage<PathBase> fit(*context.stages, "fit");
   PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
@@ -36,6 +78,7 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
   const Pilot& first = pilot_stage(with_own_numbers(context, "metric"), "metric", base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
+  if (begins_at_modes(c, base, modes)) return base_of_modes(context, c, base, modes);
   const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
@@ -55,7 +98,7 @@ struct PathResult {
 /// Sequential Monte Carlo: the pilot is the run itself, and the whole budget its own.
 PathResult run_particles(const RunContext& context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
-  PilotOptions p = pilot_options(c);
+  PilotOptions p = pilot_options(c, base);
   p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
   const Pilot& trial = pilot_stage(context, "trial", base, p);
   double spent = base.gradients + trial.gradients;
@@ -78,9 +121,10 @@ PathResult run_particles(const RunContext& context, const EvidenceJob& job, cons
   }
 }
 
-PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, const PathBase& base) {
+PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
-  const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c));
+  const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c, base));
+  if (pilot.jump_acceptance < kIdleJumps) context.jumps.reset();
   const double spent = base.gradients + pilot.gradients;
   MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);
   f.preparation = spent;
@@ -95,14 +139,41 @@ PathResult run_after_pilot(const RunContext& context, const EvidenceJob& job, co
 
 }  // namespace
 
-MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
-  const EvidenceConfig& c = job.config;
-  const RunOptions& run = job.run;
+namespace {
+
+/// Of the target's modes, within the budget.
+SearchResult find_modes(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+  const int d = context.target->dim();
+  if (!run.modes.empty()) return modes_at(context, 0, read_places(run.modes, d));
+  SearchPlan plan;
+  plan.init_scale = run.init_scale;
+  plan.known = read_starts(run.init, d);
+  plan.gradients = kSearchShare * planned_gradients(c, run);
+  return search_modes(context, 0, plan);
+}
+
+}  // namespace
+
+MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
+  const RunOptions& run = whole.run;
+  Stage<SearchResult> search(*plain.stages, "modes");
+  const SearchResult& modes =
+      search.done() ? search.result() : search.keep(find_modes(plain, whole.config, run));
+  RunContext context = whole.config.mode_jumps ? with_jumps(plain, modes.library) : plain;
+  EvidenceConfig c = whole.config;
+  c.gradients = std::max(1.0, c.gradients - modes.gradients);
+  const EvidenceJob job{c, run, whole.covariance};
   Stage<PathBase> stage(*context.stages, "base");
-  const PathBase& base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run));
+  const PathBase& base =
+      stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes.library));
+  if (context.jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
   const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
+  f.preparation += modes.gradients;
+  f.search = modes.gradients;
+  f.judge_modes(judge_modes(modes, {f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))},
+                            f.log_z.estimate, {}, context.threads));
   const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.density.sd());
   if (!missing.empty()) {
     const Eigen::VectorXd& x = known[missing[0]].x;
@@ -113,11 +184,19 @@ MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
                     "the first at x[0] = {:.4g}",
                     missing.size(), known.size(), x[0]));
   }
+  if (misses_what_others_see(f.log_z, base.other)) {
+    f.failed.push_back("bases");
+    f.warnings.push_back(fmt::format(
+        "log Z is {:.4g} from the base of modes and {:.4g} from the scout's: the lower one leaves "
+        "something out. Give --set sampler.base=scout, or --modes",
+        f.log_z.estimate, base.other.estimate));
+  }
   if (!base.warning.empty()) f.warnings.push_back(base.warning);
   if (base.partial) f.failed.push_back("base");
   // Chains that come from too narrow a base agree with one another long before they know the target's tails.
   // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
-  const bool of_draws = c.base == "scout" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
+  const bool of_draws =
+      c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
   std::vector<double> sd = base.density.sd();
   for (double& v : sd) v /= c.base_inflation;
   const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
@@ -130,6 +209,8 @@ MethodResult run_on_path(const RunContext& context, const EvidenceJob& job) {
   EvidenceDiagnostics& d = f.diagnostics;
   d.base = base.how;
   d.base_log_zeta = base.log_zeta;
+  d.other_base_log_z = {base.other.estimate, base.other.se};
+  d.modes.jump_acceptance = pilot.jump_acceptance;
   d.base_gradients = base.gradients;
   if (base.starts > 0) d.base_starts = base.starts;
   const Eigen::VectorXd mean = base.density.mean();

@@ -3,6 +3,7 @@
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/mode_gate.hpp"
 #include "host/runs/run_result.hpp"
 #include "host/runs/weighted_draws.hpp"
 
@@ -17,7 +18,7 @@ struct EvidenceDiagnostics : RunDiagnostics {
   std::vector<double> base_mean, base_covariance;
   double barrier = NAN;
   std::optional<int> pilot_particles;
-  Estimate pilot_log_z;
+  Estimate pilot_log_z, other_base_log_z;
   std::vector<double> schedule;
   // Of chains that run on and on.
   double gradients_per_chain = NAN;
@@ -42,12 +43,14 @@ struct EvidenceDiagnostics : RunDiagnostics {
     archive("barrier", barrier);
     archive("pilot_particles", pilot_particles);
     archive("pilot_log_z", pilot_log_z);
+    if (!std::isnan(other_base_log_z.estimate)) archive("other_base_log_z", other_base_log_z);
     archive("schedule", schedule);
     archive("gradients_per_chain", gradients_per_chain);
     archive("nested_rhat_max", nested_rhat_max);
     archive("rhat_max", rhat_max);
     if (!on_path) archive("base_log_zeta", base_log_zeta);
     archive("counters", counters);
+    archive("modes", modes);
     archive.rest(of_method);
   }
 };
@@ -64,10 +67,17 @@ struct MethodResult {
   double back = 0;  // transitions of reverse runs
   double transitions() const { return iterations * chains + back; }
   double gradients = 0;    // of the method itself
-  double preparation = 0;  // of the base, the pilot, a warm-up
+  double preparation = 0;  // of the search for modes, the base, the pilot, a warm-up
+  double search = NAN;     // of the search alone
   bool interrupted = false;
   EvidenceDiagnostics diagnostics;  // step_size: at beta = 1
   std::vector<std::string> failed, warnings;
+
+  void judge_modes(const ModesVerdict& verdict) {
+    diagnostics.modes = verdict.summary;
+    if (!verdict.failed.empty()) failed.push_back(verdict.failed);
+    if (!verdict.warning.empty()) warnings.push_back(verdict.warning);
+  }
 };
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ class Copies {
         barrier_(pilot.barriers()),
         levels_(int(o.ladder.size())),
         chains_(o.copies * levels_),
-        length_(o, double(chains_) * o.num_leapfrog, 64, 1),
+        length_(o, double(chains_) * context.with_jump(o.num_leapfrog), 64, 1),
         rejected_(levels_ - 1, 0.0),
         delta_(std::size_t(o.groups) * levels_) {
     std::vector<std::uint32_t> units(o.copies);
@@ -181,7 +181,7 @@ ParallelTemperingResult run_parallel_tempering(const RunContext& context, const 
   out.discarded = length.discarded;
   out.draws.limit = o.draw_limit;
   StatSums stats;
-  StateRecorder states{out.draws, Control::none, o.draws};
+  StateRecorder states{out.draws, Control::none};
   GroupMoments moments(o.groups, copies.engine().moment_layout());
   RunLoop loop{.context = context, .engine = copies.engine(), .name = "sampling", .end = length.total};
   loop.launch.key = context.key;

@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 
+#include "host/estimators/log_sums.hpp"
 #include "host/runs/base_density.hpp"
 #include "host/runs/units.hpp"
 
@@ -21,12 +22,14 @@ struct PathBase {
   /// limits the step where axes correlate.
   Eigen::VectorXd metric;
   double log_zeta = 0;
-  double gradients = 0;  // what fitting it cost
-  int starts = 0;        // of the local approximations or chains it is made of; 0: of none
-  bool rough = false;    // a scout's: worth a refit where the budget allows
-  bool partial = false;  // made of one of several local approximations: the others may never be found
-  std::string how;       // for the report
-  std::string warning;   // for the report, where there is one
+  double gradients = 0;   // what fitting it cost
+  int starts = 0;         // of the local approximations or chains it is made of; 0: of none
+  bool rough = false;     // a scout's: worth a refit where the budget allows
+  bool of_modes = false;  // a mixture of those found
+  LogZ other{NAN, NAN};   // log Z by particles from the base that it stands in for, where there is one
+  bool partial = false;   // made of one of several local approximations: the others may never be found
+  std::string how;        // for the report
+  std::string warning;    // for the report, where there is one
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -36,6 +39,8 @@ struct PathBase {
     archive("gradients", gradients);
     archive("starts", starts);
     archive("rough", rough);
+    archive("of_modes", of_modes);
+    archive("other", other);
     archive("partial", partial);
     archive("how", how);
     archive("warning", warning);

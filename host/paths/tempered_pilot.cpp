@@ -24,6 +24,7 @@ SmcOptions population(const PilotOptions& options) {
   o.levels = SmcOptions::Levels::common;
   o.rate = options.rate;
   o.most_levels = options.most_levels;
+  o.longest = options.longest;
   o.moves = options.moves;
   o.first_moves = options.moves + 4;  // settles the step size at the base
   o.launch.begin = kPilotIterations;
@@ -162,6 +163,7 @@ Pilot PilotRun::finish() {
   out.acceptance = now.acceptance[0];
   out.gradients = particles_.total_gradients();
   out.divergences = now.divergences;
+  out.jump_acceptance = now.jumps_accepted / now.jumps_proposed;
   out.step_size = smoothed_steps(out.step_size, 2);
   return out;
 }

@@ -16,6 +16,7 @@ struct PilotOptions {
   double target_acceptance = 0.9;
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;
+  double longest = 1;  // step in beta from level to level
 };
 
 /// What a pilot found: everything that is then frozen, and where chains begin.
@@ -31,6 +32,7 @@ struct Pilot {
   std::vector<double> last, last_weight;
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0, divergences = 0;
+  double jump_acceptance = NAN;  // where particles jump between modes
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;
@@ -62,6 +64,7 @@ struct Pilot {
     archive("acceptance", acceptance);
     archive("gradients", gradients);
     archive("divergences", divergences);
+    archive("jump_acceptance", jump_acceptance);
   }
 
  private:

@@ -239,7 +239,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
                             const TemperedOptions& options) {
   TemperedChains chains(context, base, pilot, options);
   const int n = options.chains, groups = options.groups, chunk = traced_iterations(n);
-  const double per_iteration = double(n) * options.num_leapfrog;
+  const double per_iteration = double(n) * context.with_jump(options.num_leapfrog);
   const RunLength length(options, per_iteration, 2 * chunk, chunk);
   TemperedResult out;
   out.discarded = length.discarded;
@@ -247,7 +247,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
 
   StatSums stats;
   StoneRecorder stones(chains.ladder(), groups, context.threads);
-  StateRecorder states{out.draws, options.control, options.draws};
+  StateRecorder states{out.draws, options.control};
   GroupMoments moments(groups, chains.engine().moment_layout());
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);

@@ -16,8 +16,7 @@ struct PathRunOptions {
   double se = 0;                // stop when the standard error of log Z is below; 0: at the budget
   double least = 0;             // gradients before that: errors of short runs are not to be relied on
   bool covariance = false;
-  bool draws = false;           // keep the states at the end of launches
-  std::int64_t draw_limit = 0;  // of at most so many; 0: of every one
+  std::int64_t draw_limit = 0;  // keep the states at the end of at most so many launches; 0: of every one
 };
 
 /// How many iterations each chain makes, and how many of them it discards: a multiple of `chunk`.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
@@ -18,7 +19,7 @@ namespace {
 class WarmUp {
  public:
   WarmUp(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-         const ScoutResult& found)
+         const ScoutResult& found, const std::vector<SearchResult>& modes)
       : context_(context),
         config_(config),
         options_(options),
@@ -28,7 +29,7 @@ class WarmUp {
         dim_(context.target->dim()),
         window_(int(units_.size()), dim_, config.model.dense_metric),
         centre_(units_.size() * dim_, 0.0) {
-    guess();
+    guess(modes);
     // A crowd of chains adapts each replicate, however few go on to be recorded.
     const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
     per_ = std::max(recorded, config.adapt ? config.warmup_chains : 1);
@@ -76,6 +77,7 @@ class WarmUp {
       loop.tell({std::accumulate(gradients.begin(), gradients.end(), 0.0), NAN});
     }
     if (config_.adapt) tuner_->freeze();
+    out_.jump_acceptance = jumps_.accepted / jumps_.proposed;
     hand_on(*engine);
     return std::move(out_);
   }
@@ -92,6 +94,7 @@ class WarmUp {
     const auto& stats = launched.stats();
     const auto gradients = unit_means(stats, stat_gradients, engine.chains(), units);
     for (int u = 0; u < units; ++u) f.warmup_gradients[u] += gradients[u] * per_;
+    if (2 * t >= iterations_) jumps_.add(stats, *config_.transition, engine.chains());
     if (!config_.adapt) return;
     tuner_->update(config_.harmonic ? harmonic_acceptance(stats, engine.chains(), units)
                                     : unit_means(stats, stat_acceptance, engine.chains(), units),
@@ -117,6 +120,8 @@ class WarmUp {
     archive("window", window_);
     archive("centre", centre_);
     archive("next_metric", next_metric_);
+    archive("jumps_proposed", jumps_.proposed);
+    archive("jumps_accepted", jumps_.accepted);
   }
 
  private:
@@ -124,7 +129,7 @@ class WarmUp {
   int triangle() const { return dim_ * (dim_ + 1) / 2; }
 
   /// What adaptation begins with: what the scout has found, in the sampler's terms.
-  void guess() {
+  void guess(const std::vector<SearchResult>& modes) {
     const int units = int(units_.size());
     const bool bridge = config_.instrument == SamplerConfig::Instrument::bridge;
     Frozen& f = frozen();
@@ -168,6 +173,7 @@ class WarmUp {
       for (int u = 0; u < units; ++u)
         for (int i = 0; i < dim_; ++i) f.factor[u * triangle() + i * (i + 1) / 2 + i] = f.scale[u * dim_ + i];
     }
+    if (bridge && config_.base_sd.empty()) set_mode_bases(found_, config_, modes, f);
     tuner_.emplace(config_, f);
   }
 
@@ -236,10 +242,48 @@ class WarmUp {
   std::int64_t iterations_ = 0, next_metric_ = 0;
   bool learn_metric_ = false, learn_time_ = false;
   Adapted out_;
+  JumpCounts jumps_;
   std::optional<Tuner> tuner_;
   Window window_;
   std::vector<double> centre_;
 };
+
+}  // namespace
+
+namespace {
+
+/// [unit]
+struct FoundModes {
+  std::vector<SearchResult> of;
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("of", of);
+  }
+};
+
+FoundModes find_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                      const ScoutResult& scouted, const std::vector<std::uint32_t>& units) {
+  constexpr int kParticles = 512;
+  FoundModes modes;
+  if (!options.searches) return modes;
+  const int d = context.target->dim();
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (!options.modes.empty()) {
+      modes.of.push_back(modes_at(context, units[u], read_places(options.modes, d)));
+      continue;
+    }
+    SearchPlan plan;
+    plan.init_scale = options.init_scale;
+    plan.known = read_starts(options.init, d);
+    plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
+    if (plan.gradients == 0)
+      plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
+    const auto from = scouted.position.begin() + std::ptrdiff_t(u) * scouted.particles * d;
+    plan.particles.assign(from, from + std::ptrdiff_t(std::min(kParticles, scouted.particles)) * d);
+    modes.of.push_back(search_modes(context, units[u], plan));
+  }
+  return modes;
+}
 
 }  // namespace
 
@@ -253,8 +297,25 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     stage.keep(!scouts ? ScoutResult()
                        : scout(context, units, config.scout_particles, options.init_scale,
                                read_starts(options.init, context.target->dim())));
-  const ScoutResult& found = stage.result();
-  Adapted out = WarmUp(context, config, options, found).run();
+  ScoutResult found = stage.result();
+  Stage<FoundModes> search(*context.stages, "modes");
+  if (!search.done()) search.keep(find_modes(context, config, options, found, units));
+  const auto& modes = search.result().of;
+  const RunContext jumping = config.mode_jumps ? with_jumps(context, units, modes) : context;
+  const auto stream = [&](std::uint32_t unit) {  // no start of the search has its number
+    return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
+  };
+  // Points of --init have room already.
+  const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
+  for (std::size_t u = 0; u < modes.size() && makes_room; ++u)
+    include_modes(found, u, modes[u].library, stream(units[u]));
+  Adapted out = WarmUp(jumping, config, options, found, modes).run();
+  out.modes = modes;
+  out.frozen.search_gradients.clear();
+  for (std::size_t u = 0; u < units.size(); ++u)
+    out.frozen.search_gradients.push_back(out.modes.empty() ? 0 : out.modes[u].gradients);
+  if (options.pooled)
+    out.frozen.search_gradients.resize(options.units.size(), out.frozen.search_gradients[0]);
   out.warmup_seconds = seconds_since(clock);
   return out;
 }

@@ -14,9 +14,28 @@ namespace {
 // No normal has as many axes: the block of random words that picks a component.
 constexpr std::uint32_t kPick = (1u << 20) - 1;
 
+Eigen::MatrixXd precision_of(const NormalComponent& c) {
+  const Eigen::Index d = c.mean.size();
+  const Eigen::MatrixXd inverse =
+      c.factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(d, d));
+  return inverse.transpose() * inverse;
+}
+
+void append(std::vector<double>& to, const Eigen::VectorXd& v) { to.insert(to.end(), v.begin(), v.end()); }
+/// By rows, one number for both of a pair.
+void append(std::vector<double>& to, const Eigen::MatrixXd& symmetric) {
+  for (Eigen::Index i = 0; i < symmetric.rows(); ++i)
+    for (Eigen::Index j = 0; j < symmetric.rows(); ++j)
+      to.push_back(symmetric(std::max(i, j), std::min(i, j)));
+}
+
 }  // namespace
 
-int BaseDensity::number() const { return by_axes ? base_number<NormalAxes>() : base_number<NormalMixture>(); }
+int BaseDensity::number() const {
+  return by_axes ? base_number<NormalAxes>()
+         : tied  ? base_number<TiedMixture>()
+                 : base_number<NormalMixture>();
+}
 
 std::vector<double> BaseDensity::log_weights() const {
   std::vector<double> a;
@@ -78,19 +97,25 @@ Eigen::VectorXd BaseDensity::draw(const Draw<double>& draw) const {
 }
 
 std::vector<double> BaseDensity::numbers() const {
-  const int d = dim();
   const auto a = log_weights();
   const double most = *std::max_element(a.begin(), a.end());
+  const NormalComponent &first = components[0],
+                        &second = components[std::min<std::size_t>(1, components.size() - 1)];
   std::vector<double> numbers = {double(components.size())};
+  const Eigen::MatrixXd shared = precision_of(second);
   for (std::size_t k = 0; k < components.size(); ++k) {
     const auto& c = components[k];
-    const Eigen::MatrixXd inverse =
-                              c.factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(d, d)),
-                          precision = inverse.transpose() * inverse;
     numbers.push_back(a[k] - most);
-    numbers.insert(numbers.end(), c.mean.begin(), c.mean.end());
-    for (int i = 0; i < d; ++i)  // one number for both of a pair
-      for (int j = 0; j < d; ++j) numbers.push_back(precision(std::max(i, j), std::min(i, j)));
+    if (tied && k > 0) {
+      const double t = std::pow(second.factor(0, 0) / c.factor(0, 0), 2);
+      numbers.push_back(t);
+      append(numbers, c.mean);
+      append(numbers, Eigen::VectorXd(t * shared * (first.mean - c.mean)));
+      continue;
+    }
+    append(numbers, c.mean);
+    append(numbers, precision_of(c));
+    if (tied) append(numbers, shared);
   }
   return numbers;
 }

@@ -23,10 +23,12 @@ struct NormalComponent {
   double log_det() const { return factor.diagonal().array().log().sum(); }  // of the factor
 };
 
-/// A normalised mixture of normals, log sum_k w_k N(x; m_k, C_k). Weights sum to one.
+/// A normalised mixture of normals, log sum_k w_k N(x; m_k, C_k). Weights sum to one. Cheaper to evaluate (kernels/base.hpp)
+/// are one normal `by_axes`, of independent axes, and a mixture that is `tied`: from the second component on each
+/// covariance is that of the second times a number.
 struct BaseDensity {
   std::vector<NormalComponent> components;
-  bool by_axes = false;  // one component of independent axes, which is cheaper to evaluate (NormalAxes)
+  bool by_axes = false, tied = false;
 
   static BaseDensity normal(Eigen::VectorXd mean, Eigen::MatrixXd factor, bool by_axes) {
     return {{{1, std::move(mean), std::move(factor)}}, by_axes};
@@ -35,6 +37,7 @@ struct BaseDensity {
   void fields(Archive& archive) {
     archive("components", components);
     archive("by_axes", by_axes);
+    archive("tied", tied);
   }
 
   int dim() const { return int(components.front().mean.size()); }

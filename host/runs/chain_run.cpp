@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
+#include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
@@ -18,8 +19,9 @@ namespace {
 int gradients_of(const RunContext& context, const SamplerConfig& config, const LaunchSpec& launch,
                  const Frozen& f, std::size_t unit, std::int64_t iteration) {
   const double parameters[] = {f.step_size[unit], f.trajectory_time[unit]};
-  return config.transition->known_steps[context.precision == Precision::full](
+  const int steps = config.transition->known_steps[context.precision == Precision::full](
       launch, std::uint32_t(iteration), parameters, config.settings.data());
+  return steps < 0 ? steps : int(context.with_jump(steps));
 }
 
 constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
@@ -58,7 +60,7 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
   const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
   for (std::size_t u = 0; u < end.last.size(); ++u) {
     if (options.gradients > 0) {
-      const double before = options.whole_budget ? f.scout_gradients[u] + f.warmup_gradients[u] : 0;
+      const double before = options.whole_budget ? f.preparation(u) : 0;
       const double left = options.gradients - before, of_one = left / (double(options.chains) * samples);
       if (end.gradients.empty()) {
         end.last[u] = iterations_for(of_one, [&](std::int64_t t) {
@@ -84,7 +86,7 @@ void Frozen::spread(int units) {
     for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
   };
   for (auto* v : {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta,
-                  &scout_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
+                  &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
 }
@@ -113,10 +115,12 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<s
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
-ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
+ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
                           const ChainRunOptions& options) {
-  Stage<Adapted> warm_up(*context.stages, "warm-up");
-  Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(context, config, options));
+  Stage<Adapted> warm_up(*plain.stages, "warm-up");
+  Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(plain, config, options));
+  const RunContext context =
+      config.mode_jumps && adapted.jumps() ? with_jumps(plain, options.units, adapted.modes) : plain;
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
   const bool dense_metric = model.dense_metric;
@@ -172,6 +176,7 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
                   again ? worst_rhat(recording.marginal_so_far()) : NAN});
   }
   ChainRunResult result;
+  result.jumped = context.jumps != nullptr;
   static_cast<Adapted&>(result) = std::move(adapted);
   result.sampling_seconds = loop.seconds();
   result.interrupted = loop.interrupted && recording.end_spent() < 1;

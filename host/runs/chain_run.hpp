@@ -5,6 +5,7 @@
 #include "host/options/sampler_config.hpp"
 #include "host/runs/base_density.hpp"
 #include "host/runs/checkpoint.hpp"
+#include "host/runs/mode_jumps.hpp"
 #include "host/runs/overview.hpp"
 #include "host/runs/scout.hpp"
 #include "host/runs/stored_draws.hpp"
@@ -20,7 +21,7 @@ struct Frozen {
   std::vector<double> base_mean, base_sd;          // [unit][axis]; empty without a base
   std::vector<BaseDensity> full_base;              // [unit]; else of axes
   std::vector<double> log_zeta;                    // [unit]
-  std::vector<double> scout_gradients, warmup_gradients;
+  std::vector<double> scout_gradients, search_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
 
   template <class Archive>
@@ -36,9 +37,14 @@ struct Frozen {
     archive("full_base", full_base);
     archive("log_zeta", log_zeta);
     archive("scout_gradients", scout_gradients);
+    archive("search_gradients", search_gradients);
     archive("warmup_gradients", warmup_gradients);
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
+  }
+  /// Gradients that a unit took before it recorded.
+  double preparation(std::size_t unit) const {
+    return scout_gradients[unit] + search_gradients[unit] + warmup_gradients[unit];
   }
   /// What one unit has settled, for so many.
   void spread(int units);
@@ -54,8 +60,11 @@ struct ChainRunOptions {
   double log_z_se = 0;        // or log Z to within this
   std::string init = "scout";
   double init_scale = 10;
-  bool superchains = true;  // chains share starts in groups, for nested R-hat
-  bool pooled = false;      // one adaptation for all units
+  double planned = 0;           // gradients of the run, where that is not `gradients` or what its length says
+  bool searches = false;        // for modes, before the warm-up
+  std::filesystem::path modes;  // those that the user knows instead
+  bool superchains = true;      // chains share starts in groups, for nested R-hat
+  bool pooled = false;          // one adaptation for all units
   bool covariance = false;
   std::int64_t longest = std::numeric_limits<std::int64_t>::max();  // end here, whatever the budget
   std::int64_t draws = 0;       // stored, at most so many of a coordinate, or kAllDraws
@@ -74,6 +83,9 @@ struct Adapted {
   std::vector<double> positions;         // [row][unit * chains]
   std::vector<int> superchain;           // [chain of a unit]
   double warmup_seconds = 0;
+  double jump_acceptance = NAN;  // in the second half of the warm-up, where chains jump between modes
+  bool jumps() const { return !(jump_acceptance < kIdleJumps); }  // whether that is worth their gradients
+  std::vector<SearchResult> modes;  // [unit], of an adaptation; empty: not searched for
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -83,10 +95,13 @@ struct Adapted {
     archive("positions", positions);
     archive("superchain", superchain);
     archive("warmup_seconds", warmup_seconds);
+    archive("jump_acceptance", jump_acceptance);
+    archive("modes", modes);
   }
 };
 
 struct ChainRunResult : Adapted {
+  bool jumped = false;  // between modes
   std::vector<UnitMoments> units;
   std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
   StoredDraws draws;        // where asked for

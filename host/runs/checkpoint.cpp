@@ -173,6 +173,9 @@ std::string run_identity(const RunOptions& run, const TargetInstance& target, co
   }
   for (const auto& start : read_starts(run.init, target.dim()))
     for (double v : start) text += fmt::format(" {:a}", v);
+  if (!run.modes.empty())
+    for (const auto& place : read_places(run.modes, target.dim()))
+      for (double v : place) text += fmt::format(" {:a}", v);
   if (const Items* items = target.items()) {  // FNV-1a of all that items differ in
     std::uint64_t hash = 14695981039346656037u;
     const auto add = [&](const auto& values) {

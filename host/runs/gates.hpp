@@ -16,7 +16,7 @@ inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastOfOnePass = 5e4;
 
 /// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
-/// failed.
+/// failed, or where all that speaks against it is that nobody knows what its modes should hold (`modes_mass`).
 std::string verdict_of(const std::vector<std::string>& failed);
 
 /// Gates of `sample` for one unit of a run, by name; empty: all pass.
@@ -44,5 +44,9 @@ inline constexpr double kNarrow = 1.4;
 /// Whether log Z as recorded cannot be that of the particles that went before: more than 5 joint standard
 /// errors and more than 3 apart (particles alone are off by 1 to 3 on multimodal targets).
 bool contradicts(const LogZ& recorded, const LogZ& particles);
+/// Whether a log Z is lower than particles from another base say, by more than 4 errors and more than 0.3: whoever leaves
+/// out a part of the target sees less of Z, and nobody sees much more than there is, but seldom (their Z has the right
+/// mean, so that it is e^a times too large at most once in e^a).
+bool misses_what_others_see(const LogZ& recorded, const LogZ& others);
 
 }  // namespace lockstep

@@ -55,9 +55,8 @@ class GroupMoments {
 struct StateRecorder {
   WeightedDraws& draws;
   Control control;
-  bool wanted;
   void record(Launched& launched) {
-    if (wanted && launched.spec.record) draws.add(launched.engine, control);
+    if (launched.spec.record) draws.add(launched.engine, control);
   }
   template <class Archive>
   void fields(Archive& archive) {

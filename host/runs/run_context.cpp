@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "host/runs/draw_plan.hpp"
+#include "host/runs/mode_base.hpp"
+#include "host/runs/mode_search.hpp"
 #include "host/runs/recording.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/memory.hpp"
@@ -163,11 +165,12 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     spec.covariance = recording && size.covariance;
     spec.trace = recording ? size.trace : 0;
     if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
+    if (m.kind == model.kind && size.searches) spec.then.push_back(find_transition("mode_jump"));
     if (count == 0) return 0.0;
     // A base's numbers: of each unit, or where a tile has chains of several, of each chain.
     const double bases = m.base == 0 ? 0 : units == 1 || std::fmod(per, kTile) == 0 ? units : count;
     return std::ceil(count / kTile) * double(context.target->engine(spec)->bytes()) +
-           8 * bases * NormalMixture::length(1, size.dim);
+           8 * bases * (size.searches ? most_base_numbers(size.dim) : NormalMixture::length(1, size.dim));
   };
   MemoryPlan plan;
   const Processes& processes = Processes::all();
@@ -182,6 +185,15 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   stage(engine(path, size.adapting_units, double(size.particles), false), particles * 8 * d);
   stage(engine(model, size.adapting_units, double(size.crowd), false),
         particles * d + crowd * (3 * rows + sums));
+  if (size.searches && size.dim <= kMostSearchedDim) {
+    // Descents side by side, differences of gradients, and the library, which outlives them.
+    EngineSpec descents = engine_spec(context, {}, {0}, kTile);
+    descents.transition = find_transition("lbfgs");
+    descents.precision = Precision::full;
+    const double at_once = descents_at_once(size.dim), around = std::clamp(2 * d, 256.0, 1024.0);
+    stage(std::ceil((at_once + around) / kTile) * double(context.target->engine(descents)->bytes()),
+          5 * d * (at_once + 2 * d) + 2 * d * d * most_modes(size.dim));
+  }
   // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
   const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
   const double batches = std::min(most, std::ceil(size.iterations / kChunk)),

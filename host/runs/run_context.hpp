@@ -35,6 +35,7 @@ struct RunSize {
   bool saved = false;  // to a checkpoint, in between
   const TransitionInfo* transition = nullptr;
   std::vector<const TransitionInfo*> then = {};  // of EngineSpec
+  bool searches = false;                         // for modes; chains then jump between them
   int trace = 0;                                 // iterations of a launch whose inverse temperatures are kept
 };
 

@@ -91,7 +91,7 @@ struct SamplerSummary {
 
 /// Gradients of the target, and seconds.
 struct Cost {
-  double gradients = NAN, warmup_gradients = NAN, scout_gradients = NAN;
+  double gradients = NAN, warmup_gradients = NAN, scout_gradients = NAN, search_gradients = NAN;
   double wall = NAN, sampling = NAN, gradients_per_s = NAN;
 
   template <class Archive>
@@ -99,6 +99,7 @@ struct Cost {
     archive("gradients", gradients);
     archive("warmup_gradients", warmup_gradients);
     archive("scout_gradients", scout_gradients);
+    archive("search_gradients", search_gradients);
     archive("wall_s", wall);
     archive("sampling_s", sampling);
     archive("gradients_per_s", gradients_per_s);
@@ -168,11 +169,34 @@ struct TruthSummary {
   }
 };
 
+/// The search for modes, and how many of those that should hold over 1 % were visited as they should be.
+struct ModesSummary {
+  std::optional<int> found;  // none: not searched for
+  std::string stopped;
+  double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
+  std::optional<int> expected, visited;
+  double jump_acceptance = NAN;  // of jumps between them, in the warm-up
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("found", found);
+    archive("stopped", stopped);
+    archive.whole("starts", starts);
+    archive.whole("gradients", gradients);
+    archive.whole("least_hits", least_hits);
+    archive.whole("most_hits", most_hits);
+    archive("expected", expected);
+    archive("visited", visited);
+    archive("jump_acceptance", jump_acceptance);
+  }
+};
+
 /// Those diagnostics that all commands have.
 struct RunDiagnostics {
   double acceptance = NAN, step_size = NAN, num_leapfrog = NAN, divergences = NAN;
   double rhat_max = NAN, nested_rhat_max = NAN, weight_ess = NAN;
   NamedNumbers counters;  // of the transition
+  ModesSummary modes;
 };
 
 struct RunResult {

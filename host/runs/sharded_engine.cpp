@@ -249,7 +249,9 @@ std::size_t ShardedEngine::bytes() const {
   return sum;
 }
 
-std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
+namespace {
+
+std::unique_ptr<Engine> make_plain_engine(const RunContext& context, const EngineSpec& spec) {
   const int shards = std::max(1, int(context.devices.size()));
   if (Processes::all().size() == 1 && shards == 1) return context.target->engine(spec);
   return std::make_unique<ShardedEngine>(spec, shards, context.whole_units,
@@ -259,6 +261,24 @@ std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec&
 #endif
                                            return context.target->engine(slice);
                                          });
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
+  if (!context.jumps) return make_plain_engine(context, spec);
+  EngineSpec jumping = spec;
+  jumping.then.push_back(find_transition("mode_jump"));
+  jumping.settings.resize(std::max<std::size_t>(jumping.settings.size(), 1));
+  auto engine = make_plain_engine(context, jumping);
+  UnitList lists;
+  for (const std::uint32_t unit : spec.unit) {
+    if (lists.contains(unit)) continue;
+    const auto own = context.jumps->of_unit.find(unit);
+    lists[unit] = own == context.jumps->of_unit.end() ? context.jumps->of_others : own->second;
+  }
+  engine->set_shared(int(transition_of(spec).shared.size()), lists);
+  return engine;
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/schedules.hpp"
+#include "host/runs/mode_jumps.hpp"
 
 namespace lockstep {
 
@@ -146,11 +147,11 @@ double SmcSampler::next_level(const std::vector<double>& delta) const {
   if (options_.levels == Levels::given) return options_.ladder[state_.levels];
   if (state_.levels + 1 == options_.most_levels) return 1;
   std::vector<double> increment(delta.size());
-  const double beta = state_.beta[0], step = largest_step(1 - beta, 1e-9, 50, [&](double s) {
-                                        for (std::size_t i = 0; i < delta.size(); ++i)
-                                          increment[i] = -s * delta[i];
-                                        return increment_rate(state_.log_weight, increment) <= options_.rate;
-                                      });
+  const double beta = state_.beta[0], most = std::min(1 - beta, options_.longest);
+  const double step = largest_step(most, 1e-9, 50, [&](double s) {
+    for (std::size_t i = 0; i < delta.size(); ++i) increment[i] = -s * delta[i];
+    return increment_rate(state_.log_weight, increment) <= options_.rate;
+  });
   return step >= 1 - beta ? 1 : beta + step;
 }
 
@@ -257,6 +258,12 @@ void SmcSampler::move() {
   for (std::size_t u = 0; u < units_.size(); ++u)
     if (!waits(u)) state_.gradients[u] += sum(stat_gradients, int(u) * particles_, particles_);
   state_.divergences += sum(stat_divergences, 0, n);
+  if (context_.jumps) {
+    JumpCounts jumps;
+    jumps.add(stats, *find_transition("hmc"), n);
+    state_.jumps_proposed += jumps.proposed;
+    state_.jumps_accepted += jumps.accepted;
+  }
   state_.acceptance = acceptance(stats);
   for (std::size_t k = 0; k < state_.step_size.size(); ++k)
     state_.step_size[k] = options_.controller.next(state_.step_size[k], state_.acceptance[k]);

@@ -39,6 +39,7 @@ struct SmcOptions {
   double rate = 0.25;              // common: of increments from level to level
   std::vector<double> ladder;      // given: from 0 to 1, as the engine holds it
   int most_levels = 400;           // with the base; of a common schedule the last is then 1
+  double longest = 1;              // step in beta of a common schedule
   int moves = 1, first_moves = 0;  // transitions at every level, and at the base
   LaunchSpec launch;  // of a move: streams, leapfrog steps; `begin`: the first iteration's number
   double step_size = 0.3;
@@ -60,7 +61,7 @@ struct SmcState {
   std::vector<int> ancestor;                  // [particle]: which particle of the base it comes from
   std::vector<double> step_size, acceptance;  // [unit] or [1]; acceptance: of the last move
   std::vector<double> metric;                 // [unit][axis], or empty
-  double divergences = 0;
+  double divergences = 0, jumps_proposed = 0, jumps_accepted = 0;
   /// [unit][axis][particle], of units that have come to beta = 1 before others: their particles, whatever
   /// later launches do to their chains. Empty for all others.
   std::vector<std::vector<double>> arrived;
@@ -80,6 +81,8 @@ struct SmcState {
     archive("acceptance", acceptance);
     archive("metric", metric);
     archive("divergences", divergences);
+    archive("jumps_proposed", jumps_proposed);
+    archive("jumps_accepted", jumps_accepted);
     archive("arrived", arrived);
   }
 };

@@ -2,11 +2,15 @@
 // What the scout's particles become: starting positions, and a full base and metric.
 #include "host/runs/starts.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <cmath>
 
 #include "host/formats/data.hpp"
 #include "host/runs/known_modes.hpp"
+#include "host/runs/mode_base.hpp"
+#include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 
 namespace lockstep {
@@ -33,6 +37,36 @@ Eigen::MatrixXd particle_covariance(const ScoutResult& found, std::size_t unit) 
 
 }  // namespace
 
+void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& library, RandomStream random) {
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  if (found.particles == 0) return;
+  const auto shares = library.shares();
+  std::vector<double> mass;
+  double total = 0, covered = 0;  // shares of what was found; of the scout's Z
+  int good = 0;
+  for (int k = 0; k < library.size(); ++k) {
+    const bool known = library[k].effective_share >= 0.05;
+    good += known;
+    covered += known ? std::exp(library[k].log_mass - found.log_z[unit]) : 0;
+    mass.push_back(total += known ? shares[k] : 0);
+  }
+  if (good < 2 || !(total >= 0.5) || !(covered >= 0.5)) return;
+  const int d = found.dim, n = found.particles;
+  Eigen::Map<Rows> x(found.position.data() + unit * n * d, n, d);
+  for (int p = 1; p < n; p += 2) {
+    const auto k = std::upper_bound(mass.begin(), mass.end() - 1, total * random.uniform()) - mass.begin();
+    const Mode& mode = library[int(k)];
+    const Eigen::Map<const Rows> factor(mode.factor.data(), d, d);
+    Eigen::VectorXd z(d);
+    for (int i = 0; i < d; ++i) z[i] = random.normal();
+    x.row(p) =
+        Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d) + factor.triangularView<Eigen::Lower>() * z;
+  }
+  Eigen::Map<Eigen::VectorXd> mean(found.mean.data() + unit * d, d), sd(found.sd.data() + unit * d, d);
+  mean = x.colwise().mean();
+  sd = ((x.rowwise() - mean.transpose()).colwise().squaredNorm() / (n - 1)).cwiseSqrt();
+}
+
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   std::vector<Eigen::VectorXd> rows;
   double half_width;
@@ -45,6 +79,41 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   const Eigen::MatrixXd m = data.matrix(name, DataReader::any_size, dim);
   for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
   return rows;
+}
+
+std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim) {
+  const auto path = resolve_data_path(file, {});
+  if (path.extension() == ".json") {
+    const DataSet data = load_data(path);
+    if (data.values.contains("modes")) {
+      std::vector<Eigen::VectorXd> places;
+      for (const auto& mode : data.values["modes"]) {
+        const int number = int(places.size()) + 1;
+        if (!mode.is_object() || !mode.contains("place") || !mode["place"].is_array() ||
+            int(mode["place"].size()) != dim)
+          throw UserError(
+              fmt::format("mode {} of {} has no place of {} coordinates (they say where it is). Write "
+                          "{{\"modes\": [{{\"place\": [..]}}, ..]}}.",
+                          number, file.string(), dim));
+        Eigen::VectorXd x(dim);
+        for (int i = 0; i < dim; ++i) {
+          if (!mode["place"][i].is_number())
+            throw UserError(
+                fmt::format("mode {} of {} has a coordinate that is no number (its place is {} "
+                            "numbers). Correct it.",
+                            number, file.string(), dim));
+          x[i] = mode["place"][i].get<double>();
+        }
+        places.push_back(std::move(x));
+      }
+      if (places.empty())
+        throw UserError(fmt::format(
+            "{} holds no mode (nothing would be known). Leave out --modes: they are searched for.",
+            file.string()));
+      return places;
+    }
+  }
+  return read_starts(file.string(), dim);
 }
 
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {
@@ -96,6 +165,40 @@ bool correlated(const ScoutResult& found) {
     for (int j = 0; j < i; ++j)
       if (std::abs(s(i, j)) > 0.6 * std::sqrt(s(i, i) * s(j, j))) return true;
   return false;
+}
+
+void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
+                    const std::vector<SearchResult>& modes, Frozen& f) {
+  const int d = found.dim;
+  const auto begins_there = [&](std::size_t u) {
+    return config.base == "modes" || (config.base == "auto" && !std::isfinite(config.model.box) &&
+                                      coverage_of(modes[u].library, found.log_z[u]).suffices());
+  };
+  bool any = false, tied = false;
+  for (std::size_t u = 0; u < modes.size(); ++u) {
+    if (config.base == "modes" && modes[u].library.size() == 0)
+      throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
+    any |= begins_there(u);
+    tied |= begins_there(u) && wants_tied_base(modes[u].library);
+  }
+  if (!any) return;
+  std::vector<BaseDensity> bases;
+  for (std::size_t u = 0; u < modes.size(); ++u) {
+    const ModeLibrary& library = modes[u].library;
+    const Eigen::Map<const Eigen::VectorXd> mean(found.mean.data() + u * d, d),
+        sd(found.sd.data() + u * d, d);
+    if (begins_there(u)) {
+      bases.push_back(mode_base(library, mean, particle_covariance(found, u), tied));
+      f.log_zeta[u] = double(float(library.log_total() + config.tilt));
+    } else {
+      bases.push_back(!f.full_base.empty()
+                          ? f.full_base[u]
+                          : BaseDensity::normal(mean, (config.base_inflation * sd).asDiagonal(), false));
+      bases.back().tied = tied;
+    }
+  }
+  f.full_base = std::move(bases);
+  f.model.base = f.full_base[0].number();
 }
 
 void set_full_base(const ScoutResult& found, const SamplerConfig& config, Frozen& f) {

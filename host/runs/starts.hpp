@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 
 #include "host/runs/chain_run.hpp"
+#include "host/runs/mode_library.hpp"
 
 namespace lockstep {
 
@@ -11,6 +12,10 @@ inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's ow
 /// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless
 /// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
+
+/// The places of `--modes`: of the modes.json of `lockstep modes`, or of a file as `--init` takes it. UserError unless they
+/// are finite points of `dim` coordinates.
+std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
 
 /// Where chains are to start.
 struct StartPlan {
@@ -30,11 +35,22 @@ struct StartPlan {
 /// in all chains alike: docs/decisions/0009-known-starts.md.)
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan);
 
+/// Makes every second particle of a unit a draw from the normals of its modes, by their masses, so that what is made of the
+/// particles (starts, a base) covers modes that the scout has lost. Of those alone whose masses are known well (an
+/// effective share of 0.05), and nothing where they are not two, or hold less than half of what was found or of the
+/// scout's Z: the normals of modes that hold little of a target are narrower than it.
+void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& library, RandomStream random);
+
 /// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
 /// for the whole setting, the same whichever replicates run beside each other.
 bool correlated(const ScoutResult& found);
 
 /// Full base and metric from the scout's particles.
 void set_full_base(const ScoutResult& found, const SamplerConfig& config, Frozen& frozen);
+
+/// Bases of the modes found, [unit], where sampler.base asks for them or they suffice (mode_base.hpp); units of which they
+/// do not keep their own. UserError where they are asked for and there are none.
+void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
+                    const std::vector<SearchResult>& modes, Frozen& frozen);
 
 }  // namespace lockstep

@@ -62,6 +62,12 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
   return sum;
 }
 
+/// The lists of jumps between modes (kernels/mode_jump.hpp): of units by number, and of all others.
+struct ModeJumps {
+  UnitList of_unit;
+  std::vector<double> of_others;
+};
+
 /// Where and how a run computes, and whom it tells.
 struct RunContext {
   const TargetInstance* target = nullptr;
@@ -75,8 +81,11 @@ struct RunContext {
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   RunHealth before =
       {};  // gradients and divergences that the run has behind it, beside those of its present part
+  std::shared_ptr<const ModeJumps> jumps = {};  // that chains of all engines made from here on make
   std::shared_ptr<Stages> stages = std::make_shared<Stages>();  // what is saved of the run
 
+  /// What a transition of so many gradients costs with the jump that follows it.
+  double with_jump(double gradients) const { return gradients + (jumps ? 1 : 0); }
   /// Between launches: the share done of a stage, and how its part of the run does. Throws Interrupted to stop.
   void tell(const std::string& stage, double share, const RunHealth& health = {}) const {
     if (progress->tell(stage, share)) show(health);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <sstream>
 
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
@@ -18,8 +20,12 @@ using Names = std::vector<std::string>;
 /// Keys of a study that stand below [plot] when they are written too late in the file.
 const Names keys_above = {"name",   "replicates", "seed",      "description", "chains",
                           "warmup", "iterations", "gradients", "precision"};
-const Names kinds = {"rmse", "cost",  "scatter",     "trace",     "density",
-                     "beta", "sweep", "convergence", "estimates", "sandwich"};
+
+/// Of plot/kinds.list, set by the build.
+Names picture_kinds() {
+  std::istringstream words(LOCKSTEP_PICTURE_KINDS);
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 bool contains(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -46,6 +52,7 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
         throw UserError(fmt::format("{} holds '{}' (there is no such thing to draw). {}", name(key), one,
                                     near_or_known(one, known, plural)));
   };
+  const Names kinds = picture_kinds();
   reader.one_of("kind", "rmse", kinds);
   if (reader.has("panels")) {
     const Names panels = reader.get("panels", Names{});

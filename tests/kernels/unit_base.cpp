@@ -29,6 +29,15 @@ BaseDensity mixture(int dim, int components) {
   return base;
 }
 
+/// The first component of its own covariance, the others of one that is as wide as it should be.
+BaseDensity tied(int dim, int components) {
+  BaseDensity base = mixture(dim, components);
+  base.tied = true;
+  for (int k = 2; k < components; ++k)
+    base.components[k].factor = (0.4 + 0.3 * k) * base.components[1].factor;
+  return base;
+}
+
 /// By the kernel, in double, one chain.
 double evaluate(const BaseDensity& base, const std::vector<double>& x,
                 std::vector<double>* gradient = nullptr) {
@@ -43,10 +52,19 @@ double evaluate(const BaseDensity& base, const std::vector<double>& x,
   return base_log_density<0, double>(layout, at, par, [&](int i, double v) { (*gradient)[i] = v; });
 }
 
-TEST(NormalMixture, IsTheFormulaWithItsGradient) {
+/// Of components of their own shapes each, and tied.
+class Mixtures : public ::testing::TestWithParam<bool> {
+ protected:
+  static BaseDensity make(int dim, int components) {
+    return GetParam() ? tied(dim, components) : mixture(dim, components);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Bases, Mixtures, ::testing::Bool());
+
+TEST_P(Mixtures, IsTheFormulaWithItsGradient) {
   for (int d : {1, 2, 7, 8, 9, 19})
     for (int components : {1, 2, 5}) {
-      const auto base = mixture(d, components);
+      const auto base = make(d, components);
       std::vector<double> x(d), g;
       for (int i = 0; i < d; ++i) x[i] = 0.7 + 0.2 * i - 0.05 * i * i;
       const double value = evaluate(base, x, &g);
@@ -67,12 +85,12 @@ TEST(NormalMixture, IsTheFormulaWithItsGradient) {
     }
 }
 
-TEST(NormalMixture, IntegratesToOne) {
-  const auto base = mixture(2, 3);
+TEST_P(Mixtures, IntegratesToOne) {
+  const auto base = make(2, 3);
   double sum = 0;
   const double h = 0.05;
-  for (double a = -8; a < 14; a += h)
-    for (double b = -8; b < 14; b += h) sum += std::exp(evaluate(base, {a, b}));
+  for (double a = -10; a < 16; a += h)
+    for (double b = -10; b < 16; b += h) sum += std::exp(evaluate(base, {a, b}));
   EXPECT_NEAR(sum * h * h, 1, 1e-10);  // a trapezium rule of what falls off on all sides
 }
 
@@ -125,9 +143,9 @@ std::vector<double> some(const std::vector<double>& rows, int n, int first, int 
   return out;
 }
 
-TEST(NormalMixture, BitsDoNotDependOnWhoIsInTheTile) {
+TEST_P(Mixtures, BitsDoNotDependOnWhoIsInTheTile) {
   // 40 chains of each: tiles of one unit, whose numbers are read once for all, and of two.
-  const auto one = mixture(9, 1), two = mixture(9, 2), five = mixture(9, 5);
+  const auto one = make(9, 1), two = make(9, 2), five = make(9, 5);
   for (const Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
     const auto all = by_engine({{3, &one}, {5, &two}, {6, &five}, {9, &one}}, 40, precision);
     int k = 0;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "kernels/lbfgs.hpp"
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
 #include "tests/support/engines.hpp"
@@ -174,6 +175,32 @@ TEST(OwnData, SettingsAreWhatTheUserSets) {
   tours.settings = {{}, {1}};  // each iteration is a tour
   const BatchResult r = run_batch(factory<Sequence<ListWalk, Tours>>(), tours, {.blocks = true});
   EXPECT_THAT(counter(r, tours, 1 + Tours::tours), ::testing::Each(double(tours.iterations)));
+}
+
+/// The minimiser, of one descent for each chain: to the top of the Gaussian, from anywhere and at any width.
+TEST(OwnData, DescentsEndAtTheTopWhateverTheDivisionOfTheWork) {
+  BatchCase c = make_case<Lbfgs>();
+  c.iterations = 1;
+  c.chees = false;
+  const BatchResult fused = run_batch(factory<Lbfgs>(), c);
+  for (const Split& split :
+       {Split{.blocks = true}, Split{.threads = 2, .blocks = true}, Split{.pack_width = 4, .blocks = true},
+        Split{.blocks = true, .engines = {7, 40}}})
+    EXPECT_EQ(run_batch(factory<Lbfgs>(), c, split), fused);
+  const auto field = [&](int k, int chain) { return fused.fields[std::size_t(k) * c.chains + chain]; };
+  for (int i = 0; i < c.chains; ++i) {
+    EXPECT_EQ(field(Lbfgs::converged, i), 1);
+    EXPECT_GE(field(Lbfgs::evaluations, i), 1);
+    EXPECT_LT(field(Lbfgs::evaluations, i), 30);
+    double energy = 0;  // what is left of it
+    for (int j = 0; j < 3; ++j) {
+      const double z = (fused.position[std::size_t(j) * c.chains + i] - (0.2 * j - 0.1)) * (j == 0   ? 1.25
+                                                                                            : j == 1 ? 0.9
+                                                                                                     : 0.7);
+      energy += 0.5 * z * z;
+    }
+    EXPECT_LT(energy, 1e-4) << i;
+  }
 }
 
 TEST(OwnData, PositionsAreInDouble) {

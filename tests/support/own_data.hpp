@@ -4,6 +4,7 @@
 // of a unit share; steps until they see fit; positions in double and an implicit solve; an accumulator that each chain
 // closes at an iteration of its own.
 #include "kernels/hmc.hpp"
+#include "kernels/mode_jump.hpp"
 #include "targets/engine.hpp"
 
 namespace lockstep::testing {
@@ -292,6 +293,31 @@ struct Tours : Hmc {
   }
 };
 
+/// The library's jumps between modes, told of some.
+struct KnownModes : ModeJump {
+  /// Unit u knows of (u + 3) modulo 4 modes, of different widths, correlated.
+  static void prepare(Engine& engine, int units) {
+    UnitList lists;
+    const int d = engine.dim();
+    for (int u = 0; u < units; ++u) {
+      auto& list = lists[u];
+      list.insert(list.end(), {double((u + 3) % 4), 0});
+      for (int k = 0; k < (u + 3) % 4; ++k) {
+        const double width = 0.7 + 0.25 * k, off = 0.3 - 0.2 * k;
+        for (int i = 0; i < d; ++i) list.push_back(0.7 * k - 0.6 + 0.2 * ((i + k + u) % 3));
+        // L = width I + off below the diagonal in its first column; L^-1 likewise.
+        for (int i = 0; i < d; ++i)
+          for (int j = 0; j <= i; ++j)
+            list.push_back(i == j ? 1 / width : j == 0 ? -off / (width * width) : 0);
+        for (int i = 0; i < d; ++i)
+          for (int j = 0; j <= i; ++j) list.push_back(i == j ? width : j == 0 ? off : 0);
+        list.push_back(d * std::log(width));
+      }
+    }
+    engine.set_shared(0, lists);
+  }
+};
+
 /// Two transitions in an iteration.
 template <class First, class Second>
 struct Sequence {};
@@ -340,6 +366,7 @@ void for_each_with_data(F f) {
   f.template operator()<SliceWalk>();
   f.template operator()<ImplicitMidpoint>();
   f.template operator()<Tours>();
+  f.template operator()<KnownModes>();
 }
 /// Settings that are not what its transitions have by themselves, as an EngineSpec has them.
 template <class Transition>

@@ -304,9 +304,12 @@ TEST_F(Commands, PrecisionsAgree) {
 
 TEST_F(Commands, BudgetOfGradientsStopsAtTheFirstIterationThatReachesIt) {
   for (const char* sampler : {"pe", "hmc"}) {
-    const Args common = {"--sampler", sampler, "--chains", "3", "--warmup", "60"};
+    // The search is as long as the plan, so that either plan finds its own modes: here chains make nothing of them.
+    const Args common = {"--sampler", sampler, "--chains", "3",
+                         "--warmup",  "60",    "--set",    "sampler.mode_jumps=false"};
     const auto with = [&](Args more) {
       more.insert(more.begin(), common.begin(), common.end());
+      if (sampler == std::string("pe")) more.insert(more.end(), {"--set", "sampler.base=scout"});
       return sampled(more);
     };
     for (const char* budget : {"1", "20000", "33333.5"}) {
@@ -345,17 +348,44 @@ TEST_F(Commands, SameSeedSameBytesForAnyNumberOfThreads) {
 }
 
 TEST_F(Commands, AFailingGateExitsWithThree) {
-  const Json s =
-      sampled({"--sampler", "hmc", "--init", "uniform:10", "--chains", "16", "--iterations", "200"}, 3);
+  const Json s = sampled({"--sampler", "hmc", "--init", "uniform:10", "--chains", "16", "--iterations", "200",
+                          "--set", "sampler.mode_jumps=false"},
+                         3);
   EXPECT_EQ(s["verdict"], "fail");
   ASSERT_FALSE(s["failed_gates"].empty());
   EXPECT_NE(s["failed_gates"][0].get<std::string>().find("rhat"), std::string::npos);
   const ProgramResult table =
       run({"sample", "--target", "mixture20", "--sampler", "hmc", "--init", "uniform:10", "--chains", "16",
-           "--iterations", "200", "--out", "kept", "--threads", "1"});
+           "--iterations", "200", "--out", "kept", "--set", "sampler.mode_jumps=false", "--threads", "1"});
   EXPECT_EQ(table.status, 3);
   EXPECT_NE(table.out.find("verdict: fail (nested_rhat)"), std::string::npos) << table.out;
   EXPECT_TRUE(fs::exists(folder_ / "kept/summary.json"));
+}
+
+TEST_F(Commands, ModesAreShownWrittenAndGivenBack) {
+  const Args search = {"modes",       "--target", "two_modes", "--set", "target.dim=3",
+                       "--gradients", "1e5",      "--threads", "1"};
+  Args written = search;
+  written.insert(written.end(), {"--out", "found", "--no-pictures"});
+  const ProgramResult shown = run(written);
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_NE(shown.out.find("2 modes from "), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("every mode was found"), std::string::npos);
+  const Json library = Json::parse(contents(folder_ / "found/modes.json"));
+  ASSERT_EQ(library["modes"].size(), 2u);
+  EXPECT_NEAR(library["modes"][0]["share"].get<double>(), 0.7, 0.1);
+  EXPECT_EQ(library["search"]["stopped"], "hits");
+  EXPECT_EQ(run(written).status, 2);  // it would be overwritten
+  const Json again = sampled({"--set", "target.dim=3", "--chains", "16", "--iterations", "200", "--modes",
+                              "found/modes.json", "--target", "two_modes"});
+  EXPECT_EQ(again["diagnostics"]["modes"]["found"], 2);
+  std::ofstream(folder_ / "bad.json") << "{\"modes\": [{\"place\": [1, 2]}]}";
+  for (const char* command : {"modes", "sample", "evidence"}) {
+    const ProgramResult bad =
+        run({command, "--target", "two_modes", "--set", "target.dim=3", "--modes", "bad.json"});
+    EXPECT_EQ(bad.status, 2) << command;
+    EXPECT_NE(bad.err.find("mode 1 of bad.json has no place of 3 coordinates"), std::string::npos) << bad.err;
+  }
 }
 
 }  // namespace

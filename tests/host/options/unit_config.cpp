@@ -127,7 +127,8 @@ TEST_F(ConfigFiles, RefusesBadRunOptions) {
   EXPECT_EQ(run_of("draws = false").draws, 0);
   refuses_run("target = 3", "is 3 (it must be a text");
   refuses_run("target_settings = 3", "is 3 (it must be a table");
-  refuses_run("command = 'smaple'", "(it must be one of sample, evidence, check). Did you mean sample?");
+  refuses_run("command = 'smaple'",
+              "(it must be one of sample, evidence, check, modes). Did you mean sample?");
   refuses_run("sampler = 'a'\nmethod = 'b'",
               "method (run.toml, line 2) and sampler (run.toml, line 1) say the same");
   EXPECT_NE(complaint([&] {

@@ -86,6 +86,8 @@ TEST(BaseDensity, NumbersThatAreNoneAreRefused) {
   const auto target = build_target(run_of({.target = "gaussian", .target_settings = {{"dim", 2}}}));
   const auto engine = target->engine(spec);
   const auto good = two_components().numbers();
+  spec.model.base = base_number<TiedMixture>();
+  EXPECT_THROW(target->engine(spec)->set_base({{0, good}, {1, good}}), std::invalid_argument);
   auto shorter = good, many = std::vector<double>(NormalMixture::length(65, 2), 1.0);
   shorter.pop_back();
   many[0] = 65;

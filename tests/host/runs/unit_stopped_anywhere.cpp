@@ -8,6 +8,7 @@
 #include "host/paths/annealing.hpp"
 #include "host/paths/parallel_tempering.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/interrupt.hpp"
 #include "targets/registry.hpp"
@@ -129,6 +130,18 @@ TEST_F(StoppedAnywhere, ABudgetThatIsSpentAsItComes) {  // of three units, at a 
       {find_transition("hmc"), &cpu_transitions<testing::ImplicitMidpoint>()});
 }
 
+TEST_F(StoppedAnywhere, SearchForModes) {
+  const RunOptions run = testing::run_of({.target = "mixture20"});
+  const auto target = build_target(run);
+  agrees(make_context(run, *target, "stops"), [&](const RunContext& context) {
+    const SearchResult r = search_modes(context, 0, {.gradients = 2e5});
+    Numbers all = {r.starts, r.ended, r.rejected, r.gradients, double(r.library.size())};
+    for (int k = 0; k < r.library.size(); ++k)
+      all = joined(all, r.library[k].place, Numbers{r.library[k].log_mass, r.library[k].hits});
+    return all;
+  });
+}
+
 /// A normal target of 3 dimensions from a wider base.
 struct Path {
   RunOptions run = testing::run_of({.target = "gaussian", .target_settings = {{"dim", 3}}});
@@ -156,7 +169,6 @@ TEST_F(StoppedAnywhere, TemperedChains) {
     o.chains = 64;
     o.gradients = 64 * 5 * 600;
     o.se = 1e-4;
-    o.draws = true;
     o.draw_limit = 16;
     agrees(path.context, [&](const RunContext& context) {
       const TemperedResult r = run_tempered(context, path.base, Path::pilot(context, path.base), o);
@@ -173,7 +185,6 @@ TEST_F(StoppedAnywhere, ParallelTempering) {
   o.copies = 16;
   o.gradients = 64 * 5 * 500;
   o.se = 1e-4;
-  o.draws = true;
   agrees(path.context, [&](const RunContext& context) {
     const auto r = run_parallel_tempering(context, path.base, Path::pilot(context, path.base), o);
     return joined(Path::of(r), r.samples.ladder, r.samples.delta, r.rejection);

@@ -69,7 +69,7 @@ TEST_F(WeightedDrawsTest, EveryMethodStoresDrawsOfTheTarget) {
     run.target = "two_modes";
     run.target_settings = {{"dim", 3}};
     run.sampler = method;
-    run.gradients = 4e5;
+    run.gradients = 6e5;
     run.chains = 0;
     run.device = "cpu";
     run.quiet = true;

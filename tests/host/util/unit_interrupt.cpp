@@ -75,12 +75,12 @@ TEST_F(Interrupt, HangingUpAndTerminatingSaveTheState) {
   }
 }
 
-// A target whose exact sums take seconds is being built: nobody asks yet, and nothing is there to keep.
+// A target whose exact sums take half a second or more is being built: nobody asks yet, and nothing is there to keep.
 TEST_F(Interrupt, BeforeARunBeginsEndsAtOnce) {
   for (const int signal_number : {SIGINT, SIGTERM}) {
     testing::Program program(folder_, {"sample", "--target", "boltzmann", "--set", "target.units=32",
                                        "--sampler", "hmc", "--out", "run"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const auto sent = std::chrono::steady_clock::now();
     program.send(signal_number);
     EXPECT_EQ(program.wait().status, 128 + signal_number);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/commands/modes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <Eigen/Dense>
+
+#include "host/commands/plot_scripts.hpp"
+#include "host/commands/run_files.hpp"
+#include "host/formats/data.hpp"
+#include "host/options/target_input.hpp"
+#include "host/runs/run_context.hpp"
+#include "host/runs/starts.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/files.hpp"
+#include "host/util/program.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr const char *kFile = "modes.json", *kScript = "plot_modes.py";
+constexpr int kShown = 20, kShownAxes = 6;
+
+nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target,
+                               const SearchResult& found) {
+  using Json = nlohmann::ordered_json;
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const ModeLibrary& library = found.library;
+  const auto shares = library.shares();
+  Json modes = Json::array();
+  for (const int k : library.by_mass()) {
+    const Mode& m = library[k];
+    const Eigen::Map<const Rows> factor(m.factor.data(), library.dim(), library.dim());
+    const Rows covariance = factor * factor.transpose();
+    Json rows = Json::array();
+    for (int i = 0; i < library.dim(); ++i)
+      rows.push_back(std::vector<double>(covariance.row(i).begin(), covariance.row(i).end()));
+    Json one = {{"place", m.place},
+                {"share", shares[k]},
+                {"hits", m.hits},
+                {"log_density", m.log_density},
+                {"laplace_log_mass", m.laplace_log_mass}};
+    if (!std::isnan(m.log_mass)) {
+      one["log_mass"] = m.log_mass;
+      one["effective_share"] = m.effective_share;
+    }
+    one["covariance"] = rows;
+    modes.push_back(one);
+  }
+  return {{"schema", 1},
+          {"version", LOCKSTEP_VERSION},
+          {"command", "modes"},
+          {"target",
+           {{"name", run.target},
+            {"dim", target.dim()},
+            {"settings", run.target_settings},
+            {"parameters", target.names()}}},
+          {"seed", run.seed},
+          {"search",
+           {{"stopped", found.stopped},
+            {"starts", found.starts},
+            {"ended", found.ended},
+            {"rejected", found.rejected},
+            {"gradients", found.gradients}}},
+          {"modes", modes}};
+}
+
+std::string how_it_ended(const SearchResult& found) {
+  const int n = found.library.size();
+  if (found.stopped == kSearchDimension)
+    return fmt::format("nothing is searched for in over {} dimensions", kMostSearchedDim);
+  if (found.stopped == kSearchModes) return fmt::format("the library is full: there are more than {}", n);
+  if (found.stopped == kSearchBudget)
+    return n == 0 ? "the budget is spent"
+                  : fmt::format("the budget is spent; hits of the mode that was found least: {:.0f}",
+                                found.least_hits());
+  return n == 0 ? "as many as are made where nothing is found"
+                : fmt::format("every mode was found {:.0f} times or more", found.least_hits());
+}
+
+void print_modes(const SearchResult& found) {
+  const ModeLibrary& library = found.library;
+  const int n = library.size();
+  if (n == 0) {
+    fmt::print("no modes found: {:.0f} descents, of which {:.0f} came to rest, ended at no highest point\n",
+               found.starts, found.ended);
+    return;
+  }
+  const auto shares = library.shares();
+  const auto order = library.by_mass();
+  const int axes = std::min(kShownAxes, library.dim());
+  fmt::print("{:>4} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "log mass", "(Laplace)", "hits",
+             "effective", "place");
+  for (int i = 0; i < std::min(n, kShown); ++i) {
+    const Mode& m = library[order[i]];
+    std::vector<std::string> place;
+    for (int a = 0; a < axes; ++a) place.push_back(fmt::format("{:.4g}", m.place[a]));
+    const bool weighed = !std::isnan(m.log_mass);
+    fmt::print("{:>4} {:>8.4f} {:>10} {:>10.3f} {:>6.0f} {:>9}  {}{}\n", i + 1, shares[order[i]],
+               weighed ? fmt::format("{:.3f}", m.log_mass) : "", m.laplace_log_mass, m.hits,
+               weighed ? fmt::format("{:.0f}%", 100 * m.effective_share) : "", fmt::join(place, " "),
+               axes < library.dim() ? " .." : "");
+  }
+  if (n > kShown) fmt::print("     and {} more (--json or --out has them all)\n", n - kShown);
+}
+
+void write_files(const RunOptions& run, const std::string& text, const SearchResult& found) {
+  if (run.out.empty()) return;
+  write_atomically(run.out / kFile, text);
+  if (run.pictures && found.library.size() > 0 && can_plot(kScript, run.quiet))
+    run_plot(kScript, {"--modes", (run.out / kFile).string(), "--out", run.out.string()}, run.quiet);
+  if (!run.quiet) say("files in " + run.out.string());
+}
+
+}  // namespace
+
+void find_modes(const RunOptions& run) {
+  const auto target = build_target(run);
+  if (target->items() != nullptr && target->items()->count > 1)
+    throw UserError(
+        fmt::format("target {} has {} items (modes are those of one density). Give --set "
+                    "target.items=1, or simulate:1.",
+                    run.target, target->items()->count));
+  RunContext context = make_context(run, *target, "");
+  context.progress = progress_printer(run.quiet || run.json, run.target);
+  SearchPlan plan;
+  plan.init_scale = run.init_scale;
+  plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
+  plan.known = read_starts(run.init, target->dim());
+  const auto places =
+      run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
+  FolderLock lock;
+  if (!run.out.empty()) {
+    lock = FolderLock(run.out);
+    if (!run.force && std::filesystem::exists(run.out / kFile))
+      throw UserError(
+          fmt::format("{} holds the modes of an earlier search, {} (they would be overwritten). Give another "
+                      "--out, or --force to overwrite them.",
+                      run.out.string(), kFile));
+  }
+  RunSize size;
+  size.dim = target->dim();
+  size.searches = true;
+  check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
+  const SearchResult found =
+      run.modes.empty() ? search_modes(context, 0, plan) : modes_at(context, 0, places);
+  const std::string text = summary_text(as_json(run, *target, found));
+  if (run.json) {
+    fmt::print("{}", text);
+  } else {
+    print_modes(found);
+  }
+  if (!run.json && run.modes.empty()) {
+    fmt::print("\n{} mode{} from {:.0f} descents, {:.3g} gradients: {}.\n", found.library.size(),
+               found.library.size() == 1 ? "" : "s", found.starts, found.gradients, how_it_ended(found));
+    fmt::print(
+        "A mode that is narrow beside its neighbours in many dimensions no search of this kind can find: "
+        "give it as a hint, --init.\n");
+  }
+  write_files(run, text, found);
+}
+
+}  // namespace lockstep

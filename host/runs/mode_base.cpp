@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/mode_base.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base.hpp"
+
+namespace lockstep {
+namespace {
+
+using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Matrix = Eigen::MatrixXd;
+
+constexpr int kMostBaseModes = 32, kMostOwnRows = 50;
+constexpr double kDefensive = 0.2, kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
+constexpr double kFloor = 0.02;                                                // of an even share
+
+/// The matrix that the covariances of these components resemble, each divided by det^(1/d); its factor.
+Matrix common_factor(const std::vector<NormalComponent>& components) {
+  const auto d = components[0].mean.size();
+  Matrix sum = Matrix::Zero(d, d);
+  for (const auto& c : components)
+    sum += std::exp(-2 * c.log_det() / double(d)) * c.factor * c.factor.transpose();
+  return Matrix((sum / double(components.size())).llt().matrixL());
+}
+
+}  // namespace
+
+ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
+  ModeCoverage c;
+  c.modes = library.size();
+  for (int k = 0; k < library.size(); ++k) {
+    const Mode& m = library[k];
+    if (std::isnan(m.log_mass)) continue;
+    const double mass = std::exp(m.log_mass - log_z);
+    c.covered += mass;
+    c.effective += mass * m.effective_share;
+  }
+  if (c.covered > 0) c.effective /= c.covered;
+  return c;
+}
+
+bool wants_tied_base(const ModeLibrary& library) {
+  return std::min(library.size(), kMostBaseModes) * library.dim() > kMostOwnRows;
+}
+
+double most_base_numbers(int dim) {
+  const int own = 1 + std::max(1, kMostOwnRows / dim);
+  return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + kMostBaseModes, dim));
+}
+
+BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,
+                      bool tied) {
+  const int d = library.dim(), count = std::min(library.size(), kMostBaseModes);
+  const auto order = library.by_mass();
+  const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);
+  BaseDensity base;
+  base.components.push_back(
+      {kDefensive, mean,
+       llt.info() == Eigen::Success
+           ? Matrix(llt.matrixL())
+           : Matrix((kDefensiveWidening * covariance.diagonal()).cwiseSqrt().asDiagonal())});
+  std::vector<NormalComponent> modes;
+  double total = 0, most = library[order[0]].best_log_mass();
+  for (int m = 0; m < count; ++m) most = std::max(most, library[order[m]].best_log_mass());
+  for (int m = 0; m < count; ++m) {
+    const Mode& mode = library[order[m]];
+    modes.push_back({std::exp(0.5 * (mode.best_log_mass() - most)),
+                     Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d),
+                     std::sqrt(kWidening) * Eigen::Map<const ByRows>(mode.factor.data(), d, d)});
+    total += modes.back().weight;
+  }
+  double floored = 0;
+  for (auto& m : modes) floored += m.weight = std::max(m.weight / total, kFloor / count);
+  for (auto& m : modes) m.weight *= (1 - kDefensive) / floored;
+  base.tied = tied;
+  if (tied) {
+    const Matrix factor = common_factor(modes);
+    for (auto& m : modes) {
+      const Matrix z = factor.triangularView<Eigen::Lower>().solve(m.factor);
+      m.factor = std::sqrt(z.squaredNorm() / d) * factor;
+    }
+  }
+  base.components.insert(base.components.end(), modes.begin(), modes.end());
+  return base;
+}
+
+}  // namespace lockstep

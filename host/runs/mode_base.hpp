@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The modes found as the density where paths begin.
+#include "host/runs/base_density.hpp"
+#include "host/runs/mode_library.hpp"
+
+namespace lockstep {
+
+/// How much of the target its modes hold, as far as importance sampling knows: the sum of their masses over exp(log_z),
+/// and the mean over them, by mass, of the share of draws that is effective.
+struct ModeCoverage {
+  double covered = 0, effective = 0;
+  int modes = 0;
+  /// Whether a base made of them is better than one normal: two modes or more that hold half of Z, of shapes that
+  /// normals resemble. Where a target's mass lies in between, or in many more modes than are known, paths from such a
+  /// base lose what it leaves out (docs/decisions/0014-modes.md).
+  bool suffices() const { return modes >= 2 && covered >= 0.5 && effective >= 0.1; }
+};
+ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
+
+/// A defensive mixture: a fifth is the normal of the moments given (a scout's), with 1.5 times their covariance; the
+/// rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each
+/// at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
+/// one matrix times a number each: the mean of their covariances in units of their volumes, and what gives each its
+/// own mean variance in terms of that.
+BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean,
+                      const Eigen::MatrixXd& covariance, bool tied);
+bool wants_tied_base(const ModeLibrary& library);
+/// Numbers of the longest of them (Engine::set_base).
+double most_base_numbers(int dim);
+
+}  // namespace lockstep

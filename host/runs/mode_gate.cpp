@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/mode_gate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+constexpr double kLeastShare = 0.01, kFactor = 3, kLeastEffective = 0.05, kCoverage = 2;
+// Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
+constexpr double kFewVisits = 20;
+constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
+
+/// Share of the draws, by weight, that each mode is nearest to, and how many of equal weight they are worth.
+struct Visits {
+  std::vector<double> share;
+  double effective = 0;
+};
+Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) {
+  const std::size_t d = library.dim(), all = draws.x.size() / d;
+  std::size_t step = std::max<std::size_t>(1, all / kMostDraws);
+  while (std::gcd(step, draws.chains) != 1) ++step;  // else some chains would never be looked at
+  const std::int64_t count = std::int64_t((all + step - 1) / step);
+  double most = -INFINITY;
+  for (std::size_t n = 0; n < draws.log_weight.size(); n += step) most = std::max(most, draws.log_weight[n]);
+  std::vector<int> nearest(count);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* from = draws.x.data() + std::size_t(i) * step * d;
+    const std::vector<double> x(from, from + d);
+    nearest[i] = library.nearest(x.data());
+  }
+  Visits v{std::vector<double>(library.size(), 0.0)};
+  double total = 0, square = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double w = draws.log_weight.empty() ? 1 : std::exp(draws.log_weight[i * step] - most);
+    if (nearest[i] < 0 || !(w > 0)) continue;
+    v.share[nearest[i]] += w;
+    total += w;
+    square += w * w;
+  }
+  for (double& s : v.share) s /= total > 0 ? total : 1;
+  v.effective = square > 0 ? total * total / square : 0;
+  return v;
+}
+
+/// What mode k should hold of exp(log_z), and whether that is known, or Laplace's approximation.
+struct Due {
+  double share;
+  bool known;
+};
+Due due_of(const Mode& m, double log_z) {
+  const bool known = m.effective_share >= kLeastEffective;
+  return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
+}
+
+void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& visits, double log_z) {
+  std::vector<int> expected;
+  for (const int k : library.by_mass())
+    if (due_of(library[k], log_z).share > kLeastShare) expected.push_back(k);
+  // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
+  const double none = std::log(1000.0 * double(expected.size() + 1));
+  int unseen = 0, missed = 0, first = -1;
+  for (const int k : expected) {
+    const Due due = due_of(library[k], log_z);
+    const double draws = visits.effective * due.share, share = visits.share[k];
+    unseen += !(share > 0);
+    const bool misses =
+        share > 0 ? due.known && share < due.share / kFactor && draws >= kFewVisits : draws >= none;
+    missed += misses;
+    if (misses && first < 0) first = k;
+  }
+  v.summary.expected = int(expected.size());
+  v.summary.visited = int(expected.size()) - std::max(unseen, missed);
+  if (missed > 0) {
+    v.failed = "modes";
+    v.warning = fmt::format(
+        "{} of the {} modes that should hold over 1 % were visited less than a third as often as they should "
+        "be; "
+        "the largest, at x[0] = {:.4g}, holds {:.2g} of the draws and should hold {:.2g}: run longer, with "
+        "more chains, or by another method",
+        missed, expected.size(), library[first].place[0], visits.share[first],
+        due_of(library[first], log_z).share);
+  } else if (unseen > 0) {
+    v.warning = fmt::format(
+        "{} of the {} modes that should hold over 1 % were visited by none of some {:.0f} independent draws, "
+        "which are too "
+        "few to call that a fault: run longer",
+        unseen, expected.size(), visits.effective);
+  }
+}
+
+}  // namespace
+
+ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<double> log_z,
+                         std::optional<double> scout_log_z, int threads) {
+  const ModeLibrary& library = found.library;
+  ModesVerdict v;
+  v.summary = {library.size(), found.stopped, found.starts, found.gradients};
+  if (library.size() > 0) {
+    v.summary.least_hits = found.least_hits();
+    for (int k = 0; k < library.size(); ++k)
+      v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
+  }
+  if (library.size() < 2) return v;
+  const bool own = log_z.has_value() && std::isfinite(*log_z);
+  const double total = library.log_total(), z = own ? *log_z : total;
+  if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
+    v.failed = "modes_mass";
+    v.warning = fmt::format(
+        "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
+        draws.x.empty() ? "no draws are kept" : "how much each holds is not known well enough",
+        draws.x.empty() ? "fewer chains, or --draws"
+                        : "a sampler with a log Z can tell (pe, or lockstep evidence)");
+    return v;
+  }
+  judge_visits(v, library, visited(library, draws, threads), z);
+  return v;
+}
+
+ModesVerdict judge_modes(const ChainRunResult& run, int threads) {
+  if (run.modes.empty()) return {};
+  const std::vector<double> equally;
+  const Frozen& f = run.frozen;
+  const auto first = [](const auto& values) {
+    return values.empty() ? std::optional<double>() : std::optional<double>(values[0]);
+  };
+  const auto log_z =
+      run.log_z.empty() ? std::optional<double>() : std::optional<double>(run.log_z[0].estimate);
+  ModesVerdict v = judge_modes(run.modes[0], {run.overview.x(), equally, std::size_t(run.units[0].chains)},
+                               log_z, first(f.scout_log_z), threads);
+  v.summary.jump_acceptance = run.jump_acceptance;
+  return v;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a run's draws say of the modes that were found before it.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/runs/chain_run.hpp"
+#include "host/runs/run_result.hpp"
+
+namespace lockstep {
+
+/// Draws that count by weight, [draw][chain][d]; no weights: equally.
+struct SeenDraws {
+  const std::vector<float>& x;
+  const std::vector<double>& log_weight;
+  std::size_t chains = 1;
+};
+
+struct ModesVerdict {
+  /// The gate that failed: `modes`, where a mode was not visited as it should be; `modes_mass`, where nobody knows how
+  /// much each should hold, or no draws are kept (then the verdict is not established); or "".
+  std::string failed, warning;
+  ModesSummary summary;
+};
+
+/// One-sided: every mode that should hold over 1 % of Z is visited at least a third as often as it should be. What a mode
+/// should hold is its mass by importance sampling over the run's own Z; where that has too few effective draws (a share
+/// under 0.05), its mass by Laplace's approximation says only whether it should be visited at all. `log_z`: the run's; a
+/// sampler that has none takes the library's total, if that is within a factor of 2 of the scout's Z. A draw visits the
+/// mode nearest to it by the mode's own covariance. One mode, or none: nothing to compare, it passes.
+ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<double> log_z,
+                         std::optional<double> scout_log_z, int threads);
+
+/// Of a run's first unit, by its overview.
+ModesVerdict judge_modes(const ChainRunResult& run, int threads);
+
+}  // namespace lockstep

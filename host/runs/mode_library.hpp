@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What is known of the modes of one replicate's target: where they are, how wide, and how much each holds.
+#include <Eigen/Core>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+/// A place where the density is highest around, and the normal that has its curvature there: covariance
+/// factor factor' = (-Hessian of the log density)^-1.
+struct Mode {
+  std::vector<double> place;   // [d]
+  std::vector<double> factor;  // [d][d], by rows, lower triangle
+  double log_density = NAN;
+  /// Log of the integral of the density around it. By Laplace's approximation: log_density + (d / 2) log 2 pi + log
+  /// det factor. And by importance sampling (ModeSearch), NaN where none was done, with the share of its draws that
+  /// is effective.
+  double laplace_log_mass = NAN, log_mass = NAN, effective_share = NAN;
+  double hits = 0;  // descents that ended there
+
+  /// By importance sampling where that was done.
+  double best_log_mass() const { return std::isnan(log_mass) ? laplace_log_mass : log_mass; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("place", place);
+    archive("factor", factor);
+    archive("log_density", log_density);
+    archive("laplace_log_mass", laplace_log_mass);
+    archive("log_mass", log_mass);
+    archive("effective_share", effective_share);
+    archive("hits", hits);
+  }
+};
+
+class ModeLibrary {
+ public:
+  explicit ModeLibrary(int dim = 0) : dim_(dim) {}
+
+  int dim() const { return dim_; }
+  int size() const { return int(modes_.size()); }
+  const Mode& operator[](int k) const { return modes_[k]; }
+  Mode& operator[](int k) { return modes_[k]; }
+  void add(Mode mode);
+
+  /// Squared Mahalanobis distance of x from mode k, or something above `most` where it is more than that.
+  double distance(int k, const double* x, double most = INFINITY) const;
+  /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
+  int nearest(const double* x, double most = INFINITY) const;
+
+  /// Each mode's share of the total of their masses, and the log of that total.
+  std::vector<double> shares() const;
+  double log_total() const;
+  /// Their numbers, the largest Laplace mass first.
+  std::vector<int> by_mass() const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("dim", dim_);
+    archive("modes", modes_);
+    inverse_.clear();
+    widest_.clear();
+    measure();
+  }
+
+ private:
+  void measure();
+
+  int dim_;
+  std::vector<Mode> modes_;
+  std::vector<Eigen::MatrixXd> inverse_;  // of the factors
+  std::vector<double> widest_;            // a bound on the covariance's largest eigenvalue
+};
+
+}  // namespace lockstep

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/mode_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/runs/mode_shape.hpp"
+#include "host/util/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+using Rows = PointEngine::Rows;
+using Vector = Eigen::VectorXd;
+
+constexpr int kFirstStarts = 256, kLeastStarts = 2048, kManyStarts = 131072, kRoundStarts = 1024,
+              kLeastHits = 10;
+constexpr int kMostKnown =
+    256;  // of the points that somebody gives; beyond them they are starts of chains alone
+constexpr double kUsualTrajectory = 8;  // gradients
+constexpr double kOwnScales = 0.25;     // of the starts of later rounds
+// It goes on until so many are made, or this share of what it may spend is spent, though it might rest: each mode found
+// often is no sign that there is no other (of mixtures of four in 12 dimensions 8 in 20 lacked one at 2,048 starts).
+constexpr double kEnough = 0.4;
+constexpr double kNegligible = 100;  // log mass below the largest: kept by no library
+constexpr int kMostModes = 200;
+constexpr double kLibraryBytes = 1 << 28,
+                 kDescentBytes = 1 << 27;  // in high dimensions fewer modes, fewer at a time
+
+/// A search in hand: the engines, what was found, what was spent.
+class Search {
+ public:
+  Search(const RunContext& context, std::uint32_t unit, const SearchPlan& plan)
+      : context_(context),
+        unit_(unit),
+        plan_(plan),
+        budget_(plan.gradients),
+        dim_(context.target->dim()),
+        most_modes_(most_modes(dim_)),
+        descents_(context, unit, descents_at_once(dim_), find_transition("lbfgs"), {0.1 * plan.init_scale}),
+        points_(context, unit, std::clamp(2 * dim_, kMassDraws, kRoundStarts)),
+        result_() {
+    result_.library = ModeLibrary(dim_);
+  }
+
+  SearchResult run() {
+    const std::string name = fmt::format("rounds {}", unit_);
+    if (!context_.stages->take_up(name, *this))
+      for (int n = 0; n < known() && spent() < budget_; ++n) consider(plan_.known[n], 0);
+    while (result_.stopped.empty()) {
+      descend(starts());
+      if (round_ == 0 &&
+          plan_.iterations > 0)  // each about what a descent costs, or a trajectory that mixes well
+        budget_ = kSearchShare * plan_.iterations * std::min(spent() / result_.starts, kUsualTrajectory);
+      ++round_;
+      result_.stopped = reason();
+      context_.stages->save(name, *this);
+      context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
+    }
+    drop_negligible();
+    weigh_modes(result_.library, points_, context_, unit_);
+    result_.gradients = spent();
+    return std::move(result_);
+  }
+  SearchResult of(const std::vector<Vector>& places) {
+    for (const Vector& x : places) {
+      if (consider(x, 0)) continue;
+      const int before = result_.library.size();
+      const double hits = total_hits();
+      descend(x);
+      if (result_.library.size() == before && total_hits() == hits)
+        throw UserError(
+            fmt::format("place {} of --modes leads to no mode (the log density there, or where a descent "
+                        "from it ends, has no "
+                        "highest point). Leave it out",
+                        &x - places.data() + 1));
+    }
+    weigh_modes(result_.library, points_, context_, unit_);
+    result_.stopped = kSearchGiven;
+    result_.gradients = spent();
+    return std::move(result_);
+  }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("result", result_);
+    archive("budget", budget_);
+    archive("round", round_);
+    archive("descents", descents_);
+    archive("points", points_);
+    archive("descent_steps", descent_steps_);
+    archive("highest", highest_);
+    archive("rejected", rejected_);
+  }
+
+ private:
+  int known() const { return int(std::min<std::size_t>(plan_.known.size(), kMostKnown)); }
+  double of_descents() const { return descents_.evaluations() + descent_steps_; }
+  double spent() const { return of_descents() + points_.evaluations(); }
+  double total_hits() const {
+    double sum = 0;
+    for (int k = 0; k < result_.library.size(); ++k) sum += result_.library[k].hits;
+    return sum;
+  }
+  double least_hits() const {
+    double least = INFINITY;
+    for (int k = 0; k < result_.library.size(); ++k)
+      if (!negligible(k)) least = std::min(least, result_.library[k].hits);
+    return least;
+  }
+  bool negligible(int k) const { return result_.library[k].laplace_log_mass < highest_ - kNegligible; }
+  void drop_negligible() {
+    ModeLibrary kept(dim_);
+    for (int k = 0; k < result_.library.size(); ++k)
+      if (!negligible(k)) kept.add(std::move(result_.library[k]));
+    result_.library = std::move(kept);
+  }
+  std::string reason() const {
+    if (result_.library.size() >= most_modes_) return kSearchModes;
+    const bool enough = result_.starts >= kManyStarts || spent() + mass_cost() >= kEnough * budget_;
+    if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
+    if (spent() + mass_cost() >= budget_) return kSearchBudget;
+    return "";
+  }
+  double mass_cost() const { return double(kMassDraws) * std::min(kMassModes, result_.library.size()); }
+
+  /// As many as the budget pays, by what descents have cost so far.
+  int round_size() const {
+    if (round_ == 0) return kFirstStarts;
+    const double each = of_descents() / result_.starts;
+    const double left = (budget_ - spent() - mass_cost()) / each;
+    return int(std::clamp(left, 1.0, double(kRoundStarts)));
+  }
+
+  Rows starts() {
+    const int n = round_size(), k = result_.library.size();
+    const int extra = round_ == 0 ? known() + int(plan_.particles.size()) / dim_ : 0;
+    Vector mean = Vector::Zero(dim_);
+    double variance = 0;
+    for (int m = 0; m < k; ++m) mean += place(m) / k;
+    for (int m = 0; m < k && k > 1; ++m) variance += (place(m) - mean).squaredNorm() / (dim_ * (k - 1.0));
+    Rows x(dim_, n + extra);
+    for (int c = 0; c < n; ++c) {
+      RandomStream random(Purpose::mode_start, context_.key,
+                          (std::uint64_t(unit_) << 32) | (std::uint64_t(result_.starts) + c));
+      const bool own = k < 2 || random.uniform() < kOwnScales;
+      const double u = random.uniform();
+      const double scale =
+          own ? plan_.init_scale * std::pow(10.0, u - 1) : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
+      for (int i = 0; i < dim_; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
+    }
+    for (int c = 0; c < extra; ++c)
+      for (int i = 0; i < dim_; ++i)
+        x(i, n + c) = c < known() ? plan_.known[c][i] : plan_.particles[std::size_t(c - known()) * dim_ + i];
+    return x;
+  }
+  Eigen::Map<const Vector> place(int k) const { return {result_.library[k].place.data(), dim_}; }
+
+  /// Lets them all descend, and takes in where they come to rest, the highest first.
+  void descend(const Rows& from) {
+    for (Eigen::Index first = 0; first < from.cols(); first += descents_.points()) {
+      const auto count = std::min<Eigen::Index>(from.cols() - first, descents_.points());
+      Vector value;
+      Rows gradient;
+      descents_.evaluate(from.middleCols(first, count), value, gradient);
+      Engine& engine = descents_.engine();
+      LaunchSpec launch;
+      launch.key = context_.key;
+      launch.end = 1;
+      engine.advance(launch);
+      const auto fields = engine.fields(), x = engine.position(), log_density = engine.cache();
+      const std::size_t chains = engine.chains();
+      std::vector<int> rested;
+      for (int c = 0; c < count; ++c) {
+        descent_steps_ += fields[chains + c];
+        if (fields[c] > 0.5) rested.push_back(c);
+      }
+      result_.starts += double(count);
+      result_.ended += double(rested.size());
+      std::stable_sort(rested.begin(), rested.end(),
+                       [&](int a, int b) { return log_density[a] > log_density[b]; });
+      const Eigen::Map<const Rows> ends(x.data(), dim_, chains);
+      take_in(ends, rested);
+    }
+  }
+
+  /// Counts hits, and looks closer where there is no mode yet.
+  void take_in(const Eigen::Map<const Rows>& ends, const std::vector<int>& rested) {
+    const int known = result_.library.size(), count = int(rested.size());
+    std::vector<int> nearest(count);
+#pragma omp parallel for num_threads(context_.threads) schedule(static)
+    for (int n = 0; n < count; ++n) {
+      const Vector x = ends.col(rested[n]);
+      nearest[n] = result_.library.nearest(x.data(), 1);
+    }
+    // What differences of gradients cost is kept in proportion to the descents, and within the budget.
+    const double share = std::max(of_descents(), 64.0 * dim_);
+    const double most = points_.evaluations() + std::min(share, std::max(budget_ - spent(), 8.0 * dim_));
+    for (int n = 0; n < count; ++n) {
+      const Vector x = ends.col(rested[n]);
+      int k = nearest[n] >= 0 ? nearest[n] : nearest_since(known, x);
+      if (k < 0 && result_.library.size() < most_modes_ && points_.evaluations() < most && !is_rejected(x)) {
+        if (consider(x, 1)) continue;
+        rejected_.push_back(x);
+        result_.rejected += 1;
+      }
+      if (k >= 0) result_.library[k].hits += 1;
+    }
+  }
+  int nearest_since(int known, const Vector& x) const {
+    for (int k = known; k < result_.library.size(); ++k)
+      if (result_.library.distance(k, x.data(), 1) < 1) return k;
+    return -1;
+  }
+  bool is_rejected(const Vector& x) const {
+    return std::any_of(rejected_.begin(), rejected_.end(), [&](const Vector& r) {
+      return (x - r).squaredNorm() < 1e-4 * (1 + r.squaredNorm()) / double(dim_);
+    });
+  }
+
+  /// Whether x is a mode or near one; a new one is added.
+  bool consider(const Vector& x, double hits) {
+    if (hit(x.data(), hits)) return true;
+    auto mode = mode_at(points_, x);
+    if (!mode) return false;
+    if (hit(mode->place.data(), hits)) return true;
+    mode->hits = hits;
+    highest_ = std::max(highest_, mode->laplace_log_mass);
+    result_.library.add(std::move(*mode));
+    return true;
+  }
+  bool hit(const double* x, double hits) {
+    const int k = result_.library.nearest(x, 1);
+    if (k >= 0) result_.library[k].hits += hits;
+    return k >= 0;
+  }
+
+  const RunContext& context_;
+  const std::uint32_t unit_;
+  const SearchPlan& plan_;
+  double budget_;  // gradients
+  const int dim_, most_modes_;
+  PointEngine descents_, points_;
+  SearchResult result_;
+  int round_ = 0;
+  double descent_steps_ = 0;
+  double highest_ = -INFINITY;  // Laplace mass
+  std::vector<Vector> rejected_;
+};
+
+}  // namespace
+
+int most_modes(int dim) {
+  return int(std::clamp(kLibraryBytes / (16.0 * dim * dim), 4.0, double(kMostModes)));
+}
+int descents_at_once(int dim) {
+  return int(std::clamp(kDescentBytes / (8.0 * 20 * dim), 64.0, double(kRoundStarts)));
+}
+
+double SearchResult::least_hits() const {
+  double least = INFINITY;
+  for (int k = 0; k < library.size(); ++k) least = std::min(least, library[k].hits);
+  return least;
+}
+
+SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {
+  if (context.target->dim() > kMostSearchedDim) {
+    SearchResult none;
+    none.library = ModeLibrary(context.target->dim());
+    none.stopped = kSearchDimension;
+    return none;
+  }
+  return Search(context, unit, plan).run();
+}
+
+SearchResult modes_at(const RunContext& context, std::uint32_t unit, const std::vector<Vector>& places) {
+  return Search(context, unit, {}).of(places);
+}
+
+}  // namespace lockstep

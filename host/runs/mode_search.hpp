@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The search for the modes of a target, in rounds of descents side by side on the lanes (kernels/lbfgs.hpp).
+#include <Eigen/Core>
+#include <string>
+
+#include "host/runs/mode_library.hpp"
+#include "host/runs/point_engine.hpp"
+
+namespace lockstep {
+
+/// Of a run's planned gradients, what the search for its modes may spend; and the plan where nobody says.
+inline constexpr double kSearchShare = 0.25, kPlannedGradients = 1e7;
+
+/// Modes that a library may hold, and descents side by side: fewer in high dimensions, for their memory.
+int most_modes(int dim);
+int descents_at_once(int dim);
+
+struct SearchPlan {
+  double init_scale = 10;              // of the first starts, as --init-scale
+  std::vector<Eigen::VectorXd> known;  // points of the user's, which become candidates too
+  std::vector<double> particles =
+      {};                    // [particle][axis] of levels on the way to the target: starts of the first round
+  double gradients = 2.5e6;  // that it may spend
+  double iterations =
+      0;  // where nobody has planned gradients: those that the run will make, of all its chains
+};
+
+/// Why a search ended.
+inline constexpr const char *kSearchHits = "hits", *kSearchBudget = "budget", *kSearchModes = "modes",
+                            *kSearchGiven = "given", *kSearchDimension = "dimension";
+/// Dimensions beyond which nothing is searched: Hessians and covariances would take gigabytes.
+inline constexpr int kMostSearchedDim = 2000;
+
+struct SearchResult {
+  ModeLibrary library;
+  std::string
+      stopped;  // hits (every mode was found 10 times), budget, modes (as many as may be), given, dimension
+  double starts = 0, ended = 0;  // descents; those that came to rest
+  double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
+  double gradients = 0;          // all of them
+  double least_hits() const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("library", library);
+    archive("stopped", stopped);
+    archive("starts", starts);
+    archive("ended", ended);
+    archive("rejected", rejected);
+    archive("gradients", gradients);
+  }
+};
+
+/// Descents of -log density from starts in rounds: first normals of many scales (init_scale times log-uniform(.1, 1)),
+/// the known points and the particles; then, three in four, normals matched to the modes found so far (their mean, the
+/// variance between them times log-uniform(.5, 2)^2). It ends where every mode has been found 10 times and 2,048 starts
+/// are made; or at its budget; or at so many modes. Starts matter more than the minimiser: docs/decisions/0014-modes.md.
+///
+/// Where descents end within a Mahalanobis distance of 1 of a mode they have found it again; elsewhere it is looked at
+/// (mode_shape.hpp). In the end the largest are weighed. A run that is stopped keeps its rounds.
+///
+/// What no search from gradients can find: a mode that is narrow beside its neighbours in many dimensions, whose basin
+/// no start is in. Mode k is to be seen from x only where its squared Mahalanobis distance is below that of j plus 2
+/// log(w_k / w_j) + 2 d log(s_j / s_k).
+SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan);
+
+/// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
+/// a descent from it finds. Throws UserError where that is none either.
+SearchResult modes_at(const RunContext& context, std::uint32_t unit,
+                      const std::vector<Eigen::VectorXd>& places);
+
+}  // namespace lockstep

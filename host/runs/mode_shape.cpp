@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/mode_shape.hpp"
+
+#include <Eigen/Dense>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+using ByRows = PointEngine::Rows;
+using Vector = Eigen::VectorXd;
+using Matrix = Eigen::MatrixXd;
+
+constexpr double kLongestCondition = 1e10;  // of a Hessian
+constexpr int kMassDegrees = 3;
+constexpr double kMassWidening = 2.5;  // of covariances
+
+struct Curvature {
+  Vector gradient;    // at the point
+  Matrix covariance;  // the inverse of minus the Hessian
+};
+
+std::optional<Curvature> curvature(PointEngine& points, const Vector& x) {
+  const Eigen::Index d = x.size();
+  Vector step = Vector::Constant(d, 1e-4), value;
+  ByRows gradient;
+  Matrix h(d, d);
+  for (int pass = 0; pass < 2; ++pass) {
+    ByRows around = x.replicate(1, 2 * d);
+    for (int i = 0; i < d; ++i) {
+      around(i, i) += step[i];
+      around(i, d + i) -= step[i];
+    }
+    points.evaluate(around, value, gradient);
+    if (!value.allFinite()) return {};
+    for (int i = 0; i < d; ++i) h.col(i) = (gradient.col(d + i) - gradient.col(i)) / (2 * step[i]);
+    for (int i = 0; i < d; ++i)
+      step[i] = h(i, i) > 0 ? std::clamp(0.05 / std::sqrt(h(i, i)), 1e-7, 1.0) : 1e-4;
+  }
+  // In units of each axis' own width: axes may be of very different scales.
+  const Vector width = h.diagonal().cwiseInverse().cwiseSqrt();
+  if (!h.allFinite() || !width.allFinite()) return {};
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(width.asDiagonal() * (0.5 * (h + h.transpose())) *
+                                                    width.asDiagonal());
+  if (eigen.info() != Eigen::Success) return {};
+  const Vector& e = eigen.eigenvalues();
+  if (!(e[0] > 0 && e[d - 1] / e[0] < kLongestCondition)) return {};
+  const Matrix root = width.asDiagonal() * eigen.eigenvectors() * e.cwiseInverse().cwiseSqrt().asDiagonal();
+  return Curvature{(gradient.leftCols(d) + gradient.rightCols(d)).rowwise().mean() / 2,
+                   root * root.transpose()};
+}
+
+void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& context, std::uint32_t unit) {
+  Mode& mode = library[k];
+  const int d = library.dim();
+  const ByRows factor = Eigen::Map<const ByRows>(mode.factor.data(), d, d) * std::sqrt(kMassWidening);
+  const Eigen::Map<const Vector> place(mode.place.data(), d);
+  RandomStream random(Purpose::mode_mass, context.key, (std::uint64_t(unit) << 32) | std::uint64_t(k));
+  ByRows x(d, kMassDraws);
+  Vector log_q(kMassDraws), z(d), value;
+  const double norm = std::lgamma(0.5 * (kMassDegrees + d)) - std::lgamma(0.5 * kMassDegrees) -
+                      0.5 * d * std::log(kMassDegrees * kPi) - factor.diagonal().array().log().sum();
+  for (int n = 0; n < kMassDraws; ++n) {
+    for (int i = 0; i < d; ++i) z[i] = random.normal();
+    double chi = 0;
+    for (int i = 0; i < kMassDegrees; ++i) chi += std::pow(random.normal(), 2);
+    z *= std::sqrt(kMassDegrees / chi);
+    x.col(n) = place + factor.triangularView<Eigen::Lower>() * z;
+    log_q[n] = norm - 0.5 * (kMassDegrees + d) * std::log1p(z.squaredNorm() / kMassDegrees);
+  }
+  ByRows gradient;
+  points.evaluate(x, value, gradient);
+  Vector log_w = value - log_q;
+#pragma omp parallel for num_threads(context.threads) schedule(static)
+  for (int n = 0; n < kMassDraws; ++n) {
+    const Vector at = x.col(n);
+    if (library.nearest(at.data()) != k) log_w[n] = -INFINITY;
+  }
+  const double most = log_w.maxCoeff();
+  if (!std::isfinite(most)) return;
+  const Eigen::ArrayXd w = (log_w.array() - most).exp();
+  mode.log_mass = most + std::log(w.mean());
+  mode.effective_share = w.sum() * w.sum() / w.square().sum() / kMassDraws;
+}
+
+}  // namespace
+
+std::optional<Mode> mode_at(PointEngine& points, Vector x) {
+  const Eigen::Index d = x.size();
+  Matrix covariance;
+  double gain = INFINITY;
+  for (int step = 0; step < 3 && !(gain < 1e-6); ++step) {
+    const auto c = curvature(points, x);
+    if (!c) return {};
+    const Vector newton = c->covariance * c->gradient;
+    gain = newton.dot(c->gradient);
+    if (!(gain < 1)) return {};
+    covariance = c->covariance;
+    x += newton;
+  }
+  Vector value;
+  ByRows gradient;
+  points.evaluate(x, value, gradient);
+  if (!std::isfinite(value[0])) return {};
+  const ByRows factor = covariance.llt().matrixL();
+  Mode mode;
+  mode.place.assign(x.begin(), x.end());
+  mode.factor.assign(factor.data(), factor.data() + factor.size());
+  mode.log_density = value[0];
+  mode.laplace_log_mass =
+      value[0] + 0.5 * double(d) * std::log(2 * kPi) + factor.diagonal().array().log().sum();
+  return mode;
+}
+
+void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context, std::uint32_t unit) {
+  const auto order = library.by_mass();
+  for (int m = 0; m < std::min(kMassModes, int(order.size())); ++m)
+    weigh(library, order[m], points, context, unit);
+}
+
+}  // namespace lockstep

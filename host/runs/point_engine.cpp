@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/point_engine.hpp"
+
+#include <cmath>
+
+#include "host/runs/sharded_engine.hpp"
+
+namespace lockstep {
+
+using Vector = Eigen::VectorXd;
+
+PointEngine::PointEngine(const RunContext& context, std::uint32_t unit, int points,
+                         const TransitionInfo* transition, std::vector<double> settings) {
+  EngineSpec spec = engine_spec(context, {}, {unit}, points);
+  spec.precision = Precision::full;  // differences of gradients are to be Hessians
+  spec.transition = transition;
+  if (transition != nullptr) spec.settings = {std::move(settings)};
+  engine_ = make_engine(context, spec);
+}
+
+void PointEngine::evaluate(const Rows& x, Vector& log_density, Rows& gradient) {
+  const Eigen::Index d = x.rows(), n = x.cols(), at_once = points();
+  log_density.resize(n);
+  gradient.resize(d, n);
+  evaluations_ += double(n);
+  for (Eigen::Index first = 0; first < n; first += at_once) {
+    const Eigen::Index count = std::min(n - first, at_once);
+    Rows all(d, at_once);
+    all.leftCols(count) = x.middleCols(first, count);
+    for (Eigen::Index c = count; c < at_once; ++c) all.col(c) = x.col(first);
+    engine_->set_position({all.data(), std::size_t(all.size())});
+    engine_->initialize();
+    const auto value = engine_->cache(), g = engine_->gradient();
+    const Eigen::Map<const Rows> slopes(g.data(), d, at_once);
+    for (Eigen::Index c = 0; c < count; ++c) {
+      const bool good = std::isfinite(value[c]) && slopes.col(c).allFinite();
+      log_density[first + c] = good ? value[c] : -INFINITY;
+      gradient.col(first + c) = good ? Vector(slopes.col(c)) : Vector(Vector::Zero(d));
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/leapfrog.hpp"
+#include "kernels/transition.hpp"
+
+namespace lockstep {
+
+/// A jump between modes that are known (host/runs/mode_library.hpp), of one sample drawn uniformly: with j the mode nearest
+/// to x by Mahalanobis distance and k uniform among the others,
+///
+///   x' = m_k + L_k L_j^-1 (x - m_j),   rejected unless k is the mode nearest to x'
+///
+/// accepted with min(1, density(x') / density(x) |L_k| / |L_j|), the density being the chain's own, everything else of its
+/// state fixed. Deterministic given k, and its own inverse with j and k exchanged: the factor is the Jacobian's, and the
+/// check makes the choice of j and k as likely backwards. Leaves the density invariant whatever the list holds, as long as
+/// that does not change. Costs the gradient of the new point. Sources: Andricioaei, Straub & Voter (2001), Sminchisescu &
+/// Welling (2011), with a map between modes in place of a shift.
+///
+/// On a path at beta = 0 the chain's density is the base, and its state is known to be as good as any draw of it: where the
+/// list has its components, a new draw takes its place, always accepted. What a chain has found out of the base's modes and
+/// tails is then as old as its last visit there, whatever it takes to walk from one to the other.
+///
+/// List "modes" of each unit: the number of modes K and of components of the base B; then of each mode its place (d), L^-1
+/// and L (lower triangles, by rows), log |L|; of each component the same, but for the weight of all before it at the end.
+struct ModeJump : WithoutGradients {
+  enum Counter { proposed, accepted };
+  static TransitionInfo info() {
+    return {.name = "mode_jump",
+            .summary = "jumps between known modes",
+            .formula = "x' = m_k + L_k L_j^-1 (x - m_j)",
+            .source = "Sminchisescu & Welling (2011)",
+            .gradients = kGradients,
+            .harmonic_mean = false,
+            .counters = {"jumps_proposed", "jumps_accepted"},
+            .shared = {"modes"}};
+  }
+  static constexpr int kHeader = 2;
+  LOCKSTEP_FN static constexpr int mode_length(int dim) { return dim + dim * (dim + 1) + 1; }
+
+  /// Which mode is nearest to x, its squared distance, and that of the next.
+  template <class V>
+  struct Nearest {
+    V mode, distance, next;
+  };
+  /// `read(index)`: a number of the list, for all lanes. `x(i)`: row i of the point.
+  template <class V, class Read, class X>
+  LOCKSTEP_FN static Nearest<V> nearest(int d, int modes, V count, Read read, X x) {
+    Nearest<V> n{V(0.0), V(1e300), V(1e300)};
+    for (int k = 0; k < modes; ++k) {
+      const int place = kHeader + k * mode_length(d);
+      V distance = V(0.0);
+      for (int i = 0, at = place + d; i < d; ++i) {
+        V z = V(0.0);
+        for (int j = 0; j <= i; ++j) z = fma(read(at++), x(j) - read(place + j), z);
+        distance = fma(z, z, distance);
+      }
+      distance = select(V(double(k)) < count, distance, V(1e300));
+      const auto nearer = distance < n.distance;
+      n.next = select(nearer, n.distance, min(distance, n.next));
+      n.distance = select(nearer, distance, n.distance);
+      n.mode = select(nearer, V(double(k)), n.mode);
+    }
+    return n;
+  }
+
+  template <class L, class E, class Model, class W>
+  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec&, const Draw<L>& draw,
+                                          const W& w) {
+    return jump<L, E, true>(model, draw, w);
+  }
+  /// Without the check that k is nearest to x' only for a broken twin of the tests.
+  template <class L, class E, bool kChecks, class Model, class W>
+  LOCKSTEP_FN static Proposal<L, E> jump(const Model& model, const Draw<L>& draw, const W& w) {
+    using V = wide_t<L>;
+    using R = scalar_t<L>;
+    const int d = model.dim(), samples = model.samples();
+    const auto x = w.x;
+    // The momentum's rows: where x stands from the mode, whitened; and the sample that jumps, where there are several.
+    const auto whitened = w.p, chosen = w.p.from(d);
+    const V count = modes_of<V>(w);
+    const int modes = static_cast<int>(reduce_max(count));
+    const L sample = samples > 1 ? floor(draw.uniform(Purpose::mode_jump) * L(R(samples))) : L(0);
+    const V other = floor(cast<V>(draw.uniform(Purpose::mode_jump, 1)) * max(count - V(1.0), V(0.0)));
+    for (int i = 0; i < d && samples > 1; ++i) {
+      L value = x[i];
+      for (int s = 1; s < samples; ++s) value = select(sample >= L(R(s)), x[s * d + i], value);
+      chosen.set(i, value);
+    }
+    const auto row = [&](int i) { return cast<V>(samples > 1 ? L(chosen[i]) : L(x[i])); };
+    const auto number = [&](V index) { return w.shared.get(0, index); };
+    const V length = V(double(mode_length(d))), triangle = V(double(d * (d + 1) / 2));
+    V change = V(0.0);
+    const V fresh = at_base<V>(model, w);
+    const bool redraws = any(fresh > V(0.5));
+    auto good = max(fresh, count - V(1.0)) > V(0.5);
+    w.shared.each_unit(0, [&](auto read) {
+      const auto from = nearest<V>(d, modes, count, read, row);
+      V to = select(other >= from.mode, other + V(1.0), other);
+      if (redraws) to = select(fresh > V(0.5), count + component<V>(w, draw, count, length), to);
+      const V header = V(double(kHeader)), here = fma(from.mode, length, header),
+              there = fma(to, length, header);
+      const V inverse = here + V(double(d)), factor = there + V(double(d)) + triangle;
+      change = number(factor + triangle) - number(inverse + triangle + triangle);
+      for (int i = 0; i < d; ++i) {
+        V z = V(0.0);
+        for (int j = 0; j <= i; ++j)
+          z = fma(number(inverse + V(double(i * (i + 1) / 2 + j))), row(j) - number(here + V(double(j))), z);
+        whitened.set(i, cast<L>(z));
+      }
+      if (redraws)
+        draw.normals(Purpose::base_draw, d, [&](int i, L z) {
+          whitened.set(i, select(cast_mask<L>(fresh > V(0.5)), z, L(whitened[i])));
+        });
+      for (int i = 0; i < d; ++i) {
+        V value = number(there + V(double(i)));
+        for (int j = 0; j <= i; ++j)
+          value = fma(number(factor + V(double(i * (i + 1) / 2 + j))), cast<V>(whitened[j]), value);
+        for (int s = 0; s < samples; ++s) {
+          const auto jumps = mask_and(sample >= L(R(s)), sample < L(R(s + 1)));
+          x.set(s * d + i, select(mask_and(jumps, cast_mask<L>(good)), cast<L>(value), x[s * d + i]));
+        }
+        if (samples > 1) chosen.set(i, cast<L>(value));
+      }
+      auto sure = from.distance < from.next;
+      if constexpr (kChecks) {
+        const auto back = nearest<V>(d, modes, count, read, row);
+        sure =
+            mask_and(mask_and(sure, back.distance < back.next), mask_and(back.mode >= to, back.mode <= to));
+      }
+      good = mask_and(good, max(fresh, select(sure, V(1.0), V(0.0))) > V(0.5));
+    });
+    Proposal<L, E> r;
+    const E certain = E(std::numeric_limits<scalar_t<E>>::infinity());
+    r.log_ratio =
+        select(cast_mask<E>(fresh > V(0.5)), certain, select(cast_mask<E>(good), cast<E>(change), -certain));
+    w.count(proposed, select(max(fresh, V(1.5) - count) > V(0.0), V(0.0), V(1.0)));
+    return r;
+  }
+  template <class Model, class D, class P, class W>
+  LOCKSTEP_FN static void decided(const Model& model, const LaunchSpec&, const D&, const P& r, const W& w) {
+    using V = wide_t<std::remove_cvref_t<decltype(w.x[0])>>;
+    w.count(accepted, select(at_base<V>(model, w) > V(0.5), V(0.0), cast<V>(r.accepted)));
+  }
+
+ private:
+  template <class V, class W>
+  LOCKSTEP_FN static V modes_of(const W& w) {
+    return select(w.shared.size(0) > V(0.5), w.shared.get(0, V(0.0)), V(0.0));
+  }
+  /// 1 where chains go to a new draw of the base.
+  template <class V, class Model, class W>
+  LOCKSTEP_FN static V at_base(const Model& model, const W& w) {
+    using L = std::remove_cvref_t<decltype(w.x[0])>;
+    if constexpr (requires { model.template beta<L>(w.x, w.parameters, 0); }) {
+      const V components = select(w.shared.size(0) > V(0.5), w.shared.get(0, V(1.0)), V(0.0));
+      const V beta = cast<V>(model.template beta<L>(w.x, w.parameters, 0));
+      return select(mask_and(components > V(0.5), beta <= V(0.0)), V(1.0), V(0.0));
+    } else {
+      return V(0.0);
+    }
+  }
+  /// The number of the component that a draw of the base is of.
+  template <class V, class W, class L>
+  LOCKSTEP_FN static V component(const W& w, const Draw<L>& draw, V modes, V length) {
+    const V components = w.shared.get(0, V(1.0)), u = cast<V>(draw.uniform(Purpose::base_draw, kPickBlock));
+    const int most = static_cast<int>(reduce_max(components));
+    V picked = V(0.0);
+    for (int b = 1; b < most; ++b) {
+      const V end = fma(modes + V(double(b + 1)), length, V(double(kHeader - 1)));
+      picked = select(mask_and(V(double(b)) < components, u >= w.shared.get(0, end)), V(double(b)), picked);
+    }
+    return picked;
+  }
+  static constexpr std::uint32_t kPickBlock = (1u << 20) - 1;  // no normal has as many axes
+};
+
+}  // namespace lockstep

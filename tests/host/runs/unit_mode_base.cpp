@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/mode_base.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Mode mode(const Vector& place, const Matrix& factor, double log_mass, double effective) {
+  const ByRows rows = factor;
+  Mode m;
+  m.place.assign(place.begin(), place.end());
+  m.factor.assign(rows.data(), rows.data() + rows.size());
+  m.laplace_log_mass = m.log_mass = log_mass;
+  m.effective_share = effective;
+  return m;
+}
+ModeLibrary library(int d, const std::vector<double>& log_mass) {
+  ModeLibrary library(d);
+  for (std::size_t k = 0; k < log_mass.size(); ++k) {
+    Matrix factor = (0.5 + 0.25 * double(k)) * Matrix::Identity(d, d);
+    for (int i = 1; i < d; ++i) factor(i, i - 1) = 0.2;
+    library.add(mode(Vector::Constant(d, 4.0 * double(k)), factor, log_mass[k], 0.2));
+  }
+  return library;
+}
+
+TEST(ModeCoverage, IsWhatModesHold) {
+  ModeLibrary two(2);
+  two.add(mode(Vector::Zero(2), Matrix::Identity(2, 2), std::log(3.0), 0.3));
+  EXPECT_FALSE(coverage_of(two, std::log(4.0)).suffices()) << "one normal is as good";
+  two.add(mode(Vector::Ones(2), Matrix::Identity(2, 2), std::log(1.0), 0.1));
+  const ModeCoverage all = coverage_of(two, std::log(4.0));
+  EXPECT_NEAR(all.covered, 1, 1e-12);
+  EXPECT_NEAR(all.effective, 0.25, 1e-12);
+  EXPECT_TRUE(all.suffices());
+  EXPECT_TRUE(coverage_of(two, std::log(1.0)).suffices()) << "a scout may have lost some";
+  EXPECT_FALSE(coverage_of(two, std::log(9.0)).suffices());
+  two[0].effective_share = 0.05;
+  EXPECT_FALSE(coverage_of(two, std::log(4.0)).suffices()) << "of other shapes than normals";
+  two[0].log_mass = NAN;  // not weighed
+  EXPECT_NEAR(coverage_of(two, std::log(4.0)).covered, 0.25, 1e-12);
+}
+
+TEST(ModeBase, IsDefensive) {
+  const auto modes = library(3, {0.0, std::log(4.0), -80.0});
+  const Vector mean = Vector::Constant(3, 2.0);
+  const Matrix covariance = 7 * Matrix::Identity(3, 3);
+  ASSERT_FALSE(wants_tied_base(modes));
+  const BaseDensity base = mode_base(modes, mean, covariance, false);
+  ASSERT_EQ(base.components.size(), 4u);
+  double sum = 0;
+  for (const auto& c : base.components) sum += c.weight;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_EQ(base.components[0].mean, mean);
+  EXPECT_NEAR(base.components[0].weight, 0.2, 1e-12);
+  EXPECT_NEAR((base.components[0].factor * base.components[0].factor.transpose() - 1.5 * covariance).norm(),
+              0, 1e-12);
+  const auto order = modes.by_mass();
+  for (int k = 0; k < 3; ++k) {
+    const Mode& m = modes[order[k]];
+    EXPECT_EQ(base.components[k + 1].mean[0], m.place[0]);
+    EXPECT_NEAR(base.components[k + 1].factor(0, 0), std::sqrt(1.2) * m.factor[0], 1e-12);
+  }
+  // Square roots of 4 and 1 are 2 and 1; what has no mass has a fiftieth of a third, before they are made to sum up.
+  EXPECT_NEAR(base.components[1].weight / base.components[2].weight, 2, 1e-12);
+  EXPECT_NEAR(base.components[3].weight, 0.8 * (0.02 / 3) / (1 + 0.02 / 3), 1e-12);
+}
+
+TEST(ModeBase, OfManyNumbersSharesOneMatrix) {
+  std::vector<double> equal(8, 0.0);
+  const auto modes = library(9, equal);
+  ASSERT_TRUE(wants_tied_base(modes));
+  const BaseDensity base = mode_base(modes, Vector::Zero(9), 30 * Matrix::Identity(9, 9), true);
+  ASSERT_TRUE(base.tied);
+  const Matrix& shared = base.components[1].factor;
+  for (std::size_t k = 1; k < base.components.size(); ++k) {
+    const Matrix& factor = base.components[k].factor;
+    EXPECT_NEAR((factor / factor(0, 0) - shared / shared(0, 0)).norm(), 0, 1e-12);
+    // As wide as its mode, in terms of the shared matrix: the trace of shared^-1 covariance is the same.
+    const Mode& m = modes[modes.by_mass()[k - 1]];
+    const Matrix own = std::sqrt(1.2) * Eigen::Map<const ByRows>(m.factor.data(), 9, 9);
+    const auto trace = [&](const Matrix& f) {
+      return Matrix(shared.triangularView<Eigen::Lower>().solve(f)).squaredNorm();
+    };
+    EXPECT_NEAR(trace(own) / trace(factor), 1, 1e-12);
+  }
+  // Modes of one shape are met exactly.
+  ModeLibrary alike(9);
+  for (int k = 0; k < 8; ++k)
+    alike.add(mode(Vector::Constant(9, 5.0 * k),
+                   (1 + k) * Eigen::Map<const ByRows>(modes[3].factor.data(), 9, 9), 0, 0.3));
+  const BaseDensity exact = mode_base(alike, Vector::Zero(9), Matrix::Identity(9, 9), true);
+  for (int k = 0; k < 8; ++k) {
+    const Mode& m = alike[alike.by_mass()[k]];
+    const Matrix own = Eigen::Map<const ByRows>(m.factor.data(), 9, 9);
+    EXPECT_NEAR((exact.components[k + 1].factor - std::sqrt(1.2) * own).norm(), 0, 1e-9);
+  }
+}
+
+TEST(ModeBase, IsNoLongerThanIsPlannedFor) {
+  for (const int d : {1, 2, 5, 20, 30, 70})
+    for (const int count : {2, 8, 32, 40}) {
+      const auto modes = library(d, std::vector<double>(count, 0.0));
+      const BaseDensity base =
+          mode_base(modes, Vector::Zero(d), Matrix::Identity(d, d), wants_tied_base(modes));
+      EXPECT_LE(double(base.numbers().size()), most_base_numbers(d)) << d << " " << count;
+      EXPECT_LE(base.components.size(), 33u);
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for modes: what it finds, what it says, and that no bit of it depends on the division of the work.
+#include "host/runs/mode_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/runs/mode_gate.hpp"
+#include "host/util/errors.hpp"
+#include "targets/banana.hpp"
+#include "targets/eight_schools.hpp"
+#include "targets/gaussian.hpp"
+#include "targets/mixture.hpp"
+#include "targets/mixture20.hpp"
+#include "tests/support/target_input.hpp"
+
+namespace lockstep {
+namespace {
+using testing::MemoryInput;
+
+template <class Definition>
+struct Case {
+  explicit Case(MemoryInput in = {}) : target(in) {
+    context.target = &target;
+    context.key = make_stream_key(5, "search");
+  }
+  TargetOf<Definition> target;
+  RunContext context;
+};
+
+/// Two spherical modes in `dim` dimensions, at the origin and at (apart, 0, ..).
+MemoryInput two(int dim, double apart, double sd) {
+  MemoryInput in;
+  std::vector<double> means(2 * dim, 0.0);
+  means[dim] = apart;
+  in.arrays["means"] = {means, {2, dim}};
+  in.arrays["weights"] = {{0.7, 0.3}, {2}};
+  in.arrays["sds"] = {{1, sd}, {2}};
+  return in;
+}
+
+TEST(ModeSearch, FindsTwentyModesAndWhatEachHolds) {
+  Case<Mixture20Target> c;
+  const SearchResult r = search_modes(c.context, 0, {});
+  ASSERT_EQ(r.library.size(), 20);
+  EXPECT_EQ(r.stopped, kSearchHits);
+  EXPECT_GE(r.least_hits(), 10);
+  EXPECT_LT(r.gradients, kSearchShare * kPlannedGradients);
+  for (int k = 0; k < 20; ++k) {
+    const Mode& m = r.library[k];
+    EXPECT_NEAR(std::exp(m.laplace_log_mass), 0.05, 0.003);
+    // Of n effective draws the relative error is about 1 / sqrt(n).
+    EXPECT_NEAR(std::exp(m.log_mass), 0.05, 4 * 0.05 / std::sqrt(256 * m.effective_share)) << k;
+    EXPECT_GT(m.effective_share, 0.3);
+  }
+}
+
+TEST(ModeSearch, NoBitDependsOnThreads) {
+  Case<MixtureTarget> c(testing::full_mixture());
+  const SearchPlan plan{.gradients = 2e4};
+  const SearchResult one = search_modes(c.context, 3, plan);
+  c.context.threads = 2;
+  const SearchResult both = search_modes(c.context, 3, plan), other = search_modes(c.context, 4, plan);
+  ASSERT_EQ(one.library.size(), both.library.size());
+  EXPECT_EQ(one.gradients, both.gradients);
+  for (int k = 0; k < one.library.size(); ++k) {
+    EXPECT_EQ(one.library[k].place, both.library[k].place);
+    EXPECT_EQ(one.library[k].factor, both.library[k].factor);
+    EXPECT_EQ(one.library[k].log_mass, both.library[k].log_mass);
+    EXPECT_EQ(one.library[k].hits, both.library[k].hits);
+  }
+  EXPECT_NE(one.library[0].log_mass, other.library[0].log_mass);  // a replicate of its own
+}
+
+TEST(ModeSearch, TakesTheCovarianceOfCorrelatedModes) {
+  Case<MixtureTarget> c(testing::full_mixture());
+  const SearchResult r = search_modes(c.context, 0, {.gradients = 2e4});
+  int found = 0;
+  for (int k = 0; k < r.library.size(); ++k) {
+    const Mode& m = r.library[k];
+    if (std::abs(m.place[0]) > 0.2 || std::abs(m.place[1]) > 0.2) continue;  // that at the origin
+    using Rows = Eigen::Matrix<double, 3, 3, Eigen::RowMajor>;
+    const Eigen::Matrix3d l = Eigen::Map<const Rows>(m.factor.data()), s = l * l.transpose();
+    EXPECT_NEAR(s(0, 0), 1, 0.1);
+    EXPECT_NEAR(s(1, 1), 2, 0.2);
+    EXPECT_NEAR(s(1, 2), -0.5, 0.1);
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST(ModeSearch, StopsAtItsBudgetAndSaysSo) {
+  Case<Mixture20Target> c;
+  const SearchResult r = search_modes(c.context, 0, {.gradients = 3000});
+  EXPECT_EQ(r.stopped, kSearchBudget);
+  EXPECT_LT(r.gradients, 2 * 3000 + 20 * 256);
+}
+
+TEST(ModeSearch, SurvivesWhatIsBentOrAFunnel) {
+  Case<BananaTarget> bent;
+  EXPECT_EQ(search_modes(bent.context, 0, {.gradients = 1e5}).library.size(), 1);
+  Case<EightSchoolsTarget> funnel;
+  EXPECT_EQ(search_modes(funnel.context, 0, {.gradients = 1e5}).library.size(), 1);
+}
+
+TEST(ModeSearch, AHintIsACandidate) {
+  Case<MixtureTarget> c(two(10, 12, 0.05));  // narrow in ten dimensions: no search from gradients sees it
+  SearchPlan plan{.gradients = 2e4};
+  EXPECT_EQ(search_modes(c.context, 0, plan).library.size(), 1);
+  Eigen::VectorXd hint = Eigen::VectorXd::Zero(10);
+  hint[0] = 12.03;
+  plan.known = {hint};
+  const SearchResult r = search_modes(c.context, 0, plan);
+  ASSERT_EQ(r.library.size(), 2);
+  EXPECT_NEAR(std::exp(r.library[0].laplace_log_mass), 0.3, 1e-3);
+}
+
+TEST(ModesAt, MakeModesOfPlacesOrRefuseThem) {
+  Case<MixtureTarget> c(two(3, 12, 0.05));
+  const Eigen::Vector3d near(0.8, -0.5, 0.3), same(-1, 1, 0), other(12.02, 0.01, -0.01);
+  const SearchResult r = modes_at(c.context, 0, {near, same, other});
+  ASSERT_EQ(r.library.size(), 2);
+  EXPECT_NEAR(r.library[0].place[0], 0, 1e-6);
+  EXPECT_NEAR(r.library[1].place[0], 12, 1e-6);
+  EXPECT_NEAR(std::exp(r.library[1].laplace_log_mass), 0.3, 1e-3);
+  EXPECT_THROW(modes_at(c.context, 0, {Eigen::Vector3d::Constant(1e200)}), UserError);
+}
+
+// --- what a run's draws say of them --------------------------------------------------------------------------
+
+/// Of two modes in one dimension, at 0 and 10, that hold .7 and .3, known this well.
+SearchResult library_of_two(double effective) {
+  SearchResult r;
+  r.library = ModeLibrary(1);
+  for (int k = 0; k < 2; ++k) {
+    Mode m;
+    m.place = {10.0 * k};
+    m.factor = {1};
+    m.log_mass = m.laplace_log_mass = std::log(k == 0 ? 0.7 : 0.3);
+    m.effective_share = effective;
+    m.hits = 10 + k;
+    r.library.add(m);
+  }
+  r.stopped = kSearchHits;
+  return r;
+}
+ModesVerdict judged(const SearchResult& r, int of_second, std::optional<double> log_z,
+                    std::optional<double> scout = {}) {
+  std::vector<float> x(1000, 0.3f);
+  std::fill_n(x.begin(), of_second, 10.2f);
+  return judge_modes(r, {x, {}}, log_z, scout, 1);
+}
+
+TEST(ModeGate, AsksForAThirdOfWhatAModeHolds) {
+  const SearchResult r = library_of_two(0.5);
+  EXPECT_EQ(judged(r, 300, 0).failed, "");
+  EXPECT_EQ(judged(r, 101, 0).failed, "");
+  EXPECT_EQ(judged(r, 99, 0).failed, "modes");
+  EXPECT_EQ(judged(r, 0, 0).failed, "modes");
+  const auto v = judged(r, 0, 0);
+  EXPECT_EQ(v.summary.expected, 2);
+  EXPECT_EQ(v.summary.visited, 1);
+  EXPECT_EQ(v.summary.least_hits, 10);
+  // A Z e^5 times as large: each holds less than one in a hundred of it.
+  EXPECT_EQ(judged(r, 0, 5).failed, "");
+}
+
+TEST(ModeGate, AsksForAVisitWhereTheMassIsNotKnown) {
+  const SearchResult r = library_of_two(0.02);
+  EXPECT_EQ(judged(r, 1, 0).failed, "");
+  EXPECT_EQ(judged(r, 0, 0).failed, "modes");
+}
+
+TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
+  const SearchResult r = library_of_two(0.5);
+  EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
+  EXPECT_EQ(judged(r, 300, {}, 3).failed, "modes_mass");
+  EXPECT_EQ(judged(r, 300, {}).failed, "modes_mass");
+  EXPECT_EQ(judged(r, 0, {}, 0.3).failed, "modes");
+  EXPECT_EQ(judged(r, 0, {}, 3).failed, "modes_mass");  // nobody knows what is missing
+}
+
+TEST(ModeGate, CountsByWeight) {
+  const SearchResult r = library_of_two(0.5);
+  std::vector<float> x(400, 0.0f);
+  std::fill_n(x.begin(), 200, 10.0f);
+  std::vector<double> light(400, 0.0), heavy(400, 0.0);
+  std::fill_n(light.begin(), 200, -4.0);
+  std::fill_n(heavy.begin(), 200, -0.8);
+  EXPECT_EQ(judge_modes(r, {x, light}, 0, {}, 1).failed, "modes");
+  EXPECT_EQ(judge_modes(r, {x, heavy}, 0, {}, 1).failed, "");
+}
+
+TEST(ModeGate, FewDrawsSayNothing) {
+  const SearchResult r = library_of_two(0.5);
+  const std::vector<float> few(20, 0.0f), more(40, 0.0f);  // 6 and 12 should be in the second mode
+  const ModesVerdict v = judge_modes(r, {few, {}}, 0, {}, 1);
+  EXPECT_EQ(v.failed, "");
+  EXPECT_EQ(v.summary.visited, 1);  // and it says so
+  EXPECT_THAT(v.warning, ::testing::HasSubstr("too few"));
+  EXPECT_EQ(judge_modes(r, {more, {}}, 0, {}, 1).failed, "modes");
+}
+
+TEST(ModeGate, WithoutDrawsNothingIsEstablished) {
+  const std::vector<float> none;
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {none, {}}, 0, {}, 1).failed, "modes_mass");
+}
+
+TEST(ModeGate, LooksAtEveryChain) {
+  // The last of eight chains alone is in the second mode, and more draws are kept than are looked at.
+  std::vector<float> x(std::size_t(8) << 16, 0.0f);
+  for (std::size_t n = 7; n < x.size(); n += 8) x[n] = 10;
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "");
+  for (float& v : x) v = 0;
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "modes");
+}
+
+TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
+  MemoryInput in = two(4, 0, 1);
+  in.arrays.erase("sds");
+  std::vector<double> means(8, 0.0), covariances(32, 0.0);
+  means[4] = 30;
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < 4; ++i) covariances[16 * k + 5 * i] = std::pow(10.0, 4.0 * (i - 1.5));  // 1e-6 to 1e6
+  in.arrays["means"] = {means, {2, 4}};
+  in.arrays["covariances"] = {covariances, {2, 4, 4}};
+  Case<MixtureTarget> c(in);
+  const Eigen::Vector4d one(0, 0, 0, 0), other(30, 0, 0, 0);
+  const SearchResult r = modes_at(c.context, 0, {one, other});
+  ASSERT_EQ(r.library.size(), 2);
+  EXPECT_NEAR(std::exp(r.library[1].laplace_log_mass), 0.3, 1e-3);
+}
+
+TEST(ModeGate, PassesOneModeAndNone) {
+  SearchResult none;
+  const std::vector<float> x = {1};
+  EXPECT_EQ(judge_modes(none, {x, {}}, 0, {}, 1).failed, "");
+  SearchResult one = library_of_two(0.5);
+  ModeLibrary single(1);
+  single.add(one.library[0]);
+  one.library = single;
+  EXPECT_EQ(judge_modes(one, {x, {}}, {}, {}, 1).failed, "");
+}
+
+}  // namespace
+}  // namespace lockstep
