@@ -84,6 +84,11 @@ def round_trips(run):
     return None if trips is None else f"{trips:.3g} a chain"
 
 
+def bases(run):
+    own, other = run.get("log_z", "estimate"), run.get("diagnostics", "other_base_log_z", "estimate")
+    return f"{own:.4g}, the other {other:.4g}" if finite(own) and finite(other) else None
+
+
 def difference(run):
     drift = run.get("diagnostics", "drift")
     if isinstance(drift, dict):
@@ -179,11 +184,11 @@ GATES = {
     "round_trips": (round_trips, lambda run: f"at least {least_trips(run):g} a chain",
                     "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by "
                     "chains that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
-    "drift": (difference, "within 3 standard errors of 0",
+    "drift": (difference, "0 in its 99.7 % interval",
               "log Z from the second half of the run less that from the first.",
               "The run had not settled. More --gradients, or a larger sampler.discard."),
-    "estimators_disagree": (estimators, lambda run: f"within {5 if run.get('sampler', 'name') == 'bdmc' else 3} "
-                                                    "standard errors", "Two estimates of log Z by different routes.",
+    "estimators_disagree": (estimators, lambda run: "within 5 standard errors" if run.get("sampler", "name") == "bdmc" else
+                            "within the 99.7 % interval of the worse", "Two estimates of log Z by different routes.",
                             f"Something is not visited as it should be. {STARTS} Seeds and methods that agree share the "
                             "scout."),
     "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
@@ -209,6 +214,8 @@ GATES = {
              "wide enough, and fitted to its end", "The density at β = 0, from which chains reach the target.",
              "It is narrower than the target, or incomplete: more sampler.scout_particles, another sampler.base, a "
              "larger sampler.base_inflation."),
+    "bases": (bases, "the other no more than 4 joint errors and 0.3 above", "log Z from the base of modes, and by particles "
+              "from the scout's.", "The modes leave out a part of the target: sampler.base=scout, or --modes."),
     "gap": (lambda run: number(run.get("log_z", "gap")) or None if run.get("target", "items") else None,
             "narrow for nine items in ten", "Upper less lower bound on log Z, over the items.",
             "Bounds are wide: more sampler.temperatures."),

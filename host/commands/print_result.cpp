@@ -54,6 +54,7 @@ void print_modes(const ModesSummary& m) {
   if (!std::isnan(m.least_hits) && m.stopped != "given")
     fmt::print(" (hits {:.0f} to {:.0f}{})", m.least_hits, m.most_hits,
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
+  if (m.base) fmt::print(", a mixture of them the base");
   if (m.expected && *m.visited == *m.expected)
     fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
   else if (m.expected)

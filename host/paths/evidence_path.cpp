@@ -211,6 +211,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   d.base_log_zeta = base.log_zeta;
   d.other_base_log_z = {base.other.estimate, base.other.se};
   d.modes.jump_acceptance = pilot.jump_acceptance;
+  d.modes.base = base.of_modes;
   d.base_gradients = base.gradients;
   if (base.starts > 0) d.base_starts = base.starts;
   const Eigen::VectorXd mean = base.density.mean();

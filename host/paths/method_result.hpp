@@ -43,7 +43,7 @@ struct EvidenceDiagnostics : RunDiagnostics {
     archive("barrier", barrier);
     archive("pilot_particles", pilot_particles);
     archive("pilot_log_z", pilot_log_z);
-    if (!std::isnan(other_base_log_z.estimate)) archive("other_base_log_z", other_base_log_z);
+    archive("other_base_log_z", other_base_log_z);
     archive("schedule", schedule);
     archive("gradients_per_chain", gradients_per_chain);
     archive("nested_rhat_max", nested_rhat_max);

@@ -175,7 +175,8 @@ struct ModesSummary {
   std::string stopped;
   double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
   std::optional<int> expected, visited;
-  double jump_acceptance = NAN;  // of jumps between them, in the warm-up
+  double jump_acceptance = NAN;  // of jumps between them, in warm-up or pilot
+  bool base = false;             // whether the base is a mixture of them
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -188,6 +189,7 @@ struct ModesSummary {
     archive("expected", expected);
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);
+    archive("base", base);
   }
 };
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs from a base of modes: their errors, and where the program takes another.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/commands/evidence.hpp"
+#include "host/commands/sample.hpp"
+#include "host/runs/gates.hpp"
+#include "host/util/errors.hpp"
+#include "host/util/files.hpp"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+
+RunOptions options(const std::string& target, const std::string& method, const std::string& base,
+                   std::uint64_t seed) {
+  RunOptions r;
+  r.command = "evidence";
+  r.target = target;
+  r.sampler = method;
+  r.gradients = 6e5;
+  r.chains = 0;
+  r.seed = seed;
+  r.device = "cpu";
+  r.quiet = true;
+  r.sampler_settings = {{"base", base}, {"exact_draws", "none"}};
+  return r;
+}
+Json run(const RunOptions& r) { return to_json(std::get<EvidenceResult>(evidence(r))); }
+
+/// `count` modes of correlated axes in d dimensions, far apart, of unequal weights.
+std::string modes(int d, int count) {
+  nlohmann::json data;
+  for (int k = 0; k < count; ++k) {
+    std::vector<double> mean(d);
+    std::vector<std::vector<double>> covariance(d, std::vector<double>(d));
+    for (int i = 0; i < d; ++i) {
+      mean[i] = 8 * std::sin(1.0 + 3 * k * k + 2.3 * i);
+      const double width = 0.7 + 0.2 * ((i + k) % 4);
+      covariance[i][i] = width * width;
+      if (i > 0) covariance[i][i - 1] = covariance[i - 1][i] = 0.2;
+    }
+    data["means"].push_back(mean);
+    data["covariances"].push_back(covariance);
+    data["weights"].push_back(1.0 + k);
+  }
+  const std::string name = testing::TempDir() + fmt::format("modes_{}_{}.json", d, count);
+  write_atomically(name, data.dump());
+  return name;
+}
+
+// Four modes in 6 dimensions have covariances of their own in the base, six in 10 dimensions share one.
+TEST(BaseOfModes, LogZAndItsErrorHoldAndAreSmall) {
+  double error[2] = {}, z = 0;
+  int runs = 0;
+  for (const auto& [d, count] : {std::pair{6, 4}, {10, 6}})
+    for (const char* method : {"st", "pt", "smc"})
+      for (const std::uint64_t seed : {11, 12, 13}) {
+        ++runs;
+        for (const bool of_modes : {false, true}) {
+          RunOptions r = options("mixture", method, of_modes ? "auto" : "scout", seed);
+          r.data = modes(d, count);
+          r.gradients = 2e6;
+          const Json s = run(r);
+          const double off = s["log_z"]["estimate"].get<double>();
+          error[of_modes] += off * off;
+          EXPECT_THAT(s["diagnostics"]["base"].get<std::string>(), StartsWith(of_modes ? "modes" : "scout"));
+          if (of_modes) z += std::pow(off / s["log_z"]["se"].get<double>(), 2);
+          EXPECT_LT(std::abs(off), 6 * s["log_z"]["se"].get<double>()) << method << d << of_modes;
+        }
+      }
+  // Errors of eight groups are Student's with 7 degrees of freedom: variance 7/5 of what they say, kurtosis 5.
+  EXPECT_LT(z / runs, 1.4 * (1 + 4 * std::sqrt(4.0 / runs)));
+  EXPECT_GT(std::sqrt(error[0] / error[1]), 2);  // some 4
+}
+
+TEST(BaseOfModes, IsOfWhatIsGiven) {
+  RunOptions r = options("mixture", "st", "modes", 3);
+  r.data = modes(6, 4);
+  r.modes = testing::TempDir() + "places.csv";
+  write_atomically(r.modes,
+                   "0,0,0,0,0,0\n");  // a descent finds one of them: the base is that and the scout's
+  const Json s = run(r);
+  EXPECT_THAT(s["diagnostics"]["base"].get<std::string>(), HasSubstr("2 components"));
+}
+
+TEST(BaseOfModes, IsNoBaseOfOneModeOrOfShapesThatNormalsAreNot) {
+  for (const char* target : {"gaussian", "banana", "flower", "eight_schools"})
+    EXPECT_THAT(run(options(target, "st", "auto", 1))["diagnostics"]["base"].get<std::string>(),
+                StartsWith("scout"))
+        << target;
+}
+
+TEST(BaseOfModes, OfPseudoSamplesIsToldAndCanBeRefused) {
+  RunOptions r;
+  r.target = "mixture20";
+  r.sampler = "pe";
+  r.chains = 32;
+  r.warmup = r.iterations = 100;
+  r.device = "cpu";
+  r.quiet = true;
+  const auto has_base = [&](const Settings& settings) {
+    r.sampler_settings = settings;
+    return to_json(sample(r))["diagnostics"]["modes"].contains("base");
+  };
+  EXPECT_TRUE(has_base({}));
+  EXPECT_TRUE(has_base({{"base", "modes"}}));
+  EXPECT_FALSE(has_base({{"base", "scout"}}));
+  EXPECT_FALSE(has_base({{"base_covariance", "diagonal"}}));
+  EXPECT_FALSE(has_base({{"base_sd", 5}}));
+  EXPECT_THROW(has_base({{"base", "modes"}, {"base_sd", 5}}), UserError);
+  EXPECT_THROW(has_base({{"base", "modes"}, {"box", 30}}), UserError);
+  EXPECT_FALSE(has_base({{"box", 30}}));
+}
+
+TEST(BaseOfModes, WithoutExactDrawsNothingIsAnnealedBack) {
+  RunOptions r = options("mixture20", "auto", "auto", 1);
+  EXPECT_FALSE(run(r)["diagnostics"].contains("bennett"));
+  r.sampler_settings = {};
+  EXPECT_TRUE(run(r)["diagnostics"].contains("bennett"));
+  r.sampler = "bdmc";
+  EXPECT_NO_THROW(run(r));
+  r.sampler_settings = {{"exact_draws", "none"}};
+  EXPECT_THROW(run(r), UserError);
+}
+
+TEST(Bases, TheOneThatSeesLessIsSuspected) {
+  const LogZ precise{-1, 0.05}, coarse{-1, 0.2};
+  EXPECT_FALSE(misses_what_others_see(precise, {-0.75, 0.01})) << "0.3 is allowed";
+  EXPECT_TRUE(misses_what_others_see(precise, {-0.5, 0.1}));
+  EXPECT_FALSE(misses_what_others_see(coarse, {-0.5, 0.1})) << "errors are";
+  EXPECT_FALSE(misses_what_others_see(precise, {-3, 0.01})) << "the other lost a mode";
+  EXPECT_FALSE(misses_what_others_see(precise, {NAN, NAN})) << "there is no other";
+}
+
+}  // namespace
+}  // namespace lockstep
