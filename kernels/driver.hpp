@@ -90,15 +90,15 @@ LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<sc
   const MomentLayout moments{model.dim(), model.density.quantities(), covariance};
   auto* parameters = at(b.parameters, model.layout.rows());
   const int step = b.base_place == nullptr ? 1 : b.base_place[2 * tile + 1];
-  const auto* base =
-      b.base_place == nullptr ? nullptr : b.base + b.base_place[2 * tile] + (step == 1 ? 0 : lane);
+  const std::ptrdiff_t numbers =
+      b.base_place == nullptr ? 0 : b.base_place[2 * tile] + (step == 1 ? 0 : lane);
   const int* slot = b.draws == nullptr ? nullptr : at(b.draw_slot, 1);
   return {workspace,
           {at(b.position, model.rows())},
           {at(b.gradient, model.rows())},
           {at(b.cache, model.cache_rows())},
-          {{parameters}, base, step},
-          {{parameters}, base, step},
+          {{parameters}, b.base + numbers, step},
+          {{parameters}, b.base_energy + numbers, step},
           at(b.stats, kStatRows),
           at(b.moments, moments.rows()),
           at(b.mode, 1),

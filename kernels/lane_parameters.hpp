@@ -22,21 +22,22 @@ struct ParameterLayout {
   LOCKSTEP_FN constexpr int rows() const { return first + 4 * dim + (dense_metric ? triangle() : 0); }
 };
 
-/// The rows of a group's parameters, and the numbers that its chains share with all of their unit: the base's.
+/// The rows of a group's parameters, and the numbers that its chains share with all of their unit, the base's: these in the
+/// precision of the lanes, for a matrix that is rounded is that of another density, of another integral.
 template <class L, class Stored = scalar_t<L>, class RowsOf = TileRows<L, Stored>>
 struct ParameterRows : RowsOf {
-  const Stored* shared = nullptr;
+  const scalar_t<L>* shared = nullptr;
   int step = 1;  // from one number to the next; kTile where the tile's chains are of several units
 
   /// f(numbers), with the same number for all lanes or one for each.
   template <class F>
   LOCKSTEP_FN auto of_unit(F f) const {
     if constexpr (ScalarLane<L>)
-      return f(Rows<L, const Stored>{shared, step});
+      return f(Rows<L, const scalar_t<L>>{shared, step});
     else if (step == 1)
-      return f(CommonRows<L, Stored>{shared});
+      return f(CommonRows<L>{shared});
     else
-      return f(TileRows<L, const Stored>{shared});
+      return f(TileRows<L, const scalar_t<L>>{shared});
   }
 };
 

@@ -90,6 +90,7 @@ struct BatchView {
   E* cache = nullptr;                           // [tile][cache_rows][32]
   R* parameters = nullptr;                      // [tile][ParameterLayout::rows][32]
   const R* base = nullptr;                      // of units (Engine::set_base)
+  const E* base_energy = nullptr;               // the same numbers
   const int* base_place = nullptr;              // [tile][first, step] of them: step 32 where chains differ
   double *stats = nullptr, *moments = nullptr;  // [tile][..rows][32]
   // Of the transition (TransitionInfo): its fields and counters, what the chains of a unit share, its settings.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/base.hpp"
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 
@@ -16,9 +17,10 @@ namespace lockstep {
 /// that does not change. Costs the gradient of the new point. Sources: Andricioaei, Straub & Voter (2001), Sminchisescu &
 /// Welling (2011), with a map between modes in place of a shift.
 ///
-/// On a path at beta = 0 the chain's density is the base, and its state is known to be as good as any draw of it: where the
-/// list has its components, a new draw takes its place, always accepted. What a chain has found out of the base's modes and
-/// tails is then as old as its last visit there, whatever it takes to walk from one to the other.
+/// Where the list has the components of the chain's base, every second time (on a path at beta = 0 always) the sample is
+/// replaced by a draw x' of the base instead, accepted with min(1, density(x') base(x) / (density(x) base(x'))): at beta = 0
+/// always. What a chain has seen of the base's components is else as old as its last walk from one to the other, which no
+/// trajectory takes from a mode that is narrow beside them; then log Z lacks their weight.
 ///
 /// List "modes" of each unit: the number of modes K and of components of the base B; then of each mode its place (d), L^-1
 /// and L (lower triangles, by rows), log |L|; of each component the same, but for the weight of all before it at the end.
@@ -90,8 +92,18 @@ struct ModeJump : WithoutGradients {
     const auto number = [&](V index) { return w.shared.get(0, index); };
     const V length = V(double(mode_length(d))), triangle = V(double(d * (d + 1) / 2));
     V change = V(0.0);
-    const V fresh = at_base<V>(model, w);
+    const V fresh = redraws_of<V>(model, draw, w);
     const bool redraws = any(fresh > V(0.5));
+    const auto log_base = [&] {
+      if constexpr (has_base<L, Model, W>)
+        return samples > 1 ? base_log_density<0, E>(model.layout, Wide<E, decltype(chosen)>{chosen},
+                                                    w.energy_parameters, NoBaseGradient{})
+                           : base_log_density<0, E>(model.layout, Wide<E, decltype(x)>{x},
+                                                    w.energy_parameters, NoBaseGradient{});
+      else
+        return E(0);
+    };
+    const E base_before = redraws ? log_base() : E(0);
     auto good = max(fresh, count - V(1.0)) > V(0.5);
     w.shared.each_unit(0, [&](auto read) {
       const auto from = nearest<V>(d, modes, count, read, row);
@@ -130,16 +142,17 @@ struct ModeJump : WithoutGradients {
       good = mask_and(good, max(fresh, select(sure, V(1.0), V(0.0))) > V(0.5));
     });
     Proposal<L, E> r;
-    const E certain = E(std::numeric_limits<scalar_t<E>>::infinity());
-    r.log_ratio =
-        select(cast_mask<E>(fresh > V(0.5)), certain, select(cast_mask<E>(good), cast<E>(change), -certain));
+    const E never = E(-std::numeric_limits<scalar_t<E>>::infinity());
+    r.log_ratio = select(cast_mask<E>(good), cast<E>(change), never);
+    if (redraws) r.log_ratio = select(cast_mask<E>(fresh > V(0.5)), base_before - log_base(), r.log_ratio);
     w.count(proposed, select(max(fresh, V(1.5) - count) > V(0.0), V(0.0), V(1.0)));
     return r;
   }
   template <class Model, class D, class P, class W>
-  LOCKSTEP_FN static void decided(const Model& model, const LaunchSpec&, const D&, const P& r, const W& w) {
+  LOCKSTEP_FN static void decided(const Model& model, const LaunchSpec&, const D& draw, const P& r,
+                                  const W& w) {
     using V = wide_t<std::remove_cvref_t<decltype(w.x[0])>>;
-    w.count(accepted, select(at_base<V>(model, w) > V(0.5), V(0.0), cast<V>(r.accepted)));
+    w.count(accepted, select(redraws_of<V>(model, draw, w) > V(0.5), V(0.0), cast<V>(r.accepted)));
   }
 
  private:
@@ -147,14 +160,26 @@ struct ModeJump : WithoutGradients {
   LOCKSTEP_FN static V modes_of(const W& w) {
     return select(w.shared.size(0) > V(0.5), w.shared.get(0, V(0.0)), V(0.0));
   }
-  /// 1 where chains go to a new draw of the base.
-  template <class V, class Model, class W>
-  LOCKSTEP_FN static V at_base(const Model& model, const W& w) {
-    using L = std::remove_cvref_t<decltype(w.x[0])>;
-    if constexpr (requires { model.template beta<L>(w.x, w.parameters, 0); }) {
+  template <class L, class Model, class W>
+  static constexpr bool has_base = requires(const Model& m, const W& w) {
+    m.template beta<L>(w.x, w.parameters, 0);
+  };
+  /// Rows in the precision of energies.
+  template <class E, class X>
+  struct Wide {
+    X x;
+    LOCKSTEP_FN E operator[](int i) const { return cast<E>(x[i]); }
+  };
+  /// 1 where chains go to a draw of the base.
+  template <class V, class Model, class L, class W>
+  LOCKSTEP_FN static V redraws_of(const Model& model, const Draw<L>& draw, const W& w) {
+    if constexpr (has_base<L, Model, W>) {
       const V components = select(w.shared.size(0) > V(0.5), w.shared.get(0, V(1.0)), V(0.0));
-      const V beta = cast<V>(model.template beta<L>(w.x, w.parameters, 0));
-      return select(mask_and(components > V(0.5), beta <= V(0.0)), V(1.0), V(0.0));
+      if (!any(components > V(0.5))) return V(0.0);
+      const V coin = cast<V>(draw.uniform(Purpose::base_draw, kCoinBlock));
+      const V beta = model.samples() > 1 ? V(1.0) : cast<V>(model.template beta<L>(w.x, w.parameters, 0));
+      const V redraws = select(coin < V(0.5), V(1.0), select(beta <= V(0.0), V(1.0), V(0.0)));
+      return select(components > V(0.5), redraws, V(0.0));
     } else {
       return V(0.0);
     }
@@ -171,7 +196,7 @@ struct ModeJump : WithoutGradients {
     }
     return picked;
   }
-  static constexpr std::uint32_t kPickBlock = (1u << 20) - 1;  // no normal has as many axes
+  static constexpr std::uint32_t kPickBlock = (1u << 20) - 1, kCoinBlock = kPickBlock - 1;  // beyond the axes
 };
 
 }  // namespace lockstep

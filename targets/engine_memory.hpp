@@ -116,6 +116,7 @@ class EngineMemory : public Engine {
   void set_base(const UnitList& of_unit) override {
     const PlacedBase placed = place_base(of_unit, Backend::to_host(unit_), shape_.dim, shape_.layout.base);
     Backend::from_host(base_, std::vector<R>(placed.values.begin(), placed.values.end()));
+    Backend::from_host(base_energy_, std::vector<E>(placed.values.begin(), placed.values.end()));
     Backend::from_host(base_place_, placed.places);
   }
 
@@ -167,7 +168,7 @@ class EngineMemory : public Engine {
     };
     return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
                trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
-               overview_, fields_, counters_, shared_, shared_place_, base_, base_place_);
+               overview_, fields_, counters_, shared_, shared_place_, base_, base_energy_, base_place_);
   }
 
  protected:
@@ -232,6 +233,7 @@ class EngineMemory : public Engine {
     v.counters = Backend::data(counters_);
     v.counter_rows = size_.counter;
     v.base = Backend::data(base_);
+    v.base_energy = Backend::data(base_energy_);
     v.base_place = base_place_.empty() ? nullptr : Backend::data(base_place_);
     v.shared = Backend::data(shared_);
     v.shared_place = Backend::data(shared_place_);
@@ -301,7 +303,7 @@ class EngineMemory : public Engine {
   MomentLayout moments_;
   int tiles_, threads_, block_threads_;
   Vector<R> position_, gradient_, parameters_, base_, work_;
-  Vector<E> cache_, work_energy_;
+  Vector<E> cache_, base_energy_, work_energy_;
   Vector<double> stats_, accumulators_;
   Vector<int> mode_, trip_, holder_, base_place_;
   Vector<double> ladder_, level_weight_, level_step_, trace_;

@@ -18,8 +18,8 @@ std::vector<double> alternating(int pairs) {
 
 }  // namespace
 
-SteppingStones::SteppingStones(std::vector<double> edges, int blocks)
-    : edges_(std::move(edges)), sums_(blocks, 2 * bins()) {}
+SteppingStones::SteppingStones(std::vector<double> edges, int blocks, bool upwards)
+    : edges_(std::move(edges)), upwards_(upwards), sums_(blocks, 2 * bins()) {}
 
 template <class Put>
 void SteppingStones::terms(double beta, double delta, Put&& put) const {
@@ -29,8 +29,8 @@ void SteppingStones::terms(double beta, double delta, Put&& put) const {
     put(2 * k + 1, tempered(beta - edges_[k], delta));
   };
   const int k = int(std::upper_bound(edges_.begin() + 1, edges_.end() - 1, beta) - edges_.begin()) - 1;
-  put_in(k);
-  if (k > 0 && beta == edges_[k]) put_in(k - 1);
+  if (!upwards_ || beta < 1) put_in(k);
+  if (!upwards_ && k > 0 && beta == edges_[k]) put_in(k - 1);
 }
 
 void SteppingStones::add(int block, double beta, double delta, double log_count) {

@@ -23,8 +23,10 @@ namespace lockstep {
 /// dimension and 0.35 in two); narrow ones cost nothing as long as every one is filled.
 class SteppingStones {
  public:
-  /// edges: from 0 to 1, increasing.
-  SteppingStones(std::vector<double> edges, int blocks);
+  /// edges: from 0 to 1, increasing. `upwards`: draws at an edge count for the bin above it alone. Where the base holds
+  /// much that the target does not, draws of the upper edge of a bin never see it, and their part of the sums would be
+  /// too small without their errors knowing.
+  SteppingStones(std::vector<double> edges, int blocks, bool upwards = false);
   /// One pair, with the log of how often it counts. A beta on an inner edge serves both neighbours; one
   /// outside [0, 1] is ignored.
   void add(int block, double beta, double delta, double log_count = 0);
@@ -45,6 +47,7 @@ class SteppingStones {
   template <class Put>
   void terms(double beta, double delta, Put&& put) const;
   std::vector<double> edges_;
+  bool upwards_;
   BlockLogSums sums_;  // rows 2 k and 2 k + 1: the upper and the lower sum of bin k
 };
 

@@ -124,6 +124,8 @@ void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int 
   if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
   if (c.base == "modes" && c.bootstrap > 0)
     s.refuse("bootstrap", "0 with base modes, which a refit to one normal would undo");
+  if (c.base == "modes" && !c.mode_jumps)
+    s.refuse("mode_jumps", "true with base modes, all of which no trajectory reaches");
   c.scout_particles = int(s.integer("scout_particles", scout_particles(planned), 64, 1 << 20));
 }
 
@@ -205,11 +207,11 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
              particles = c.is(EvidenceKind::particles), chains = c.is(EvidenceKind::chains);
   c.groups = int(s.integer("groups", default_groups(c, run.chains, planned), 4, 64));
+  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
   read_base(c, s, run, dim, planned);
   c.num_leapfrog = int(s.integer("num_leapfrog", method.num_leapfrog, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);
-  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
   c.exact_draws = reads_exact_draws(s);
   c.rate = s.in_range("rate", 0.25, 0.01, 2);
   c.pilot_share = s.in_range("pilot_share", 0.2, 0.001, 0.9);

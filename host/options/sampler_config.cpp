@@ -78,9 +78,10 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
       const std::string base = s.has("base_sd") ? "gaussian" : s.has("base_covariance") ? "scout" : "auto";
       c.base = s.one_of("base", base, {"auto", "gaussian", "scout", "modes"});
-      if ((c.base == "gaussian") != s.has("base_sd"))
-        s.refuse("base", "gaussian where base_sd is given, and only there");
-      if (c.base == "modes") s.no_effect({"base_covariance"}, "base is modes");
+      if (c.base == "gaussian" && !s.has("base_sd"))
+        s.refuse("base", "gaussian with sampler.base_sd, or another");
+      if (c.base != "gaussian" && s.has("base_sd")) s.refuse("base", "gaussian, or without sampler.base_sd");
+      if (c.base == "modes") s.no_effect({"base_covariance", "base_inflation"}, "base is modes");
       if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
     } else {
       c.tilt = s.in_range("tilt", 0, -1000, 1000);
@@ -144,6 +145,8 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
     s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
+  if (c.base == "modes" && !c.mode_jumps)
+    s.refuse("mode_jumps", "true with base modes, all of which no trajectory reaches");
   if (std::isfinite(c.model.box)) {
     if (c.base_covariance == "full") s.refuse("base_covariance", "diagonal or auto with sampler.box");
     if (c.base == "modes") s.refuse("base", "scout or gaussian with sampler.box");

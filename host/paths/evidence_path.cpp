@@ -41,8 +41,8 @@ PilotOptions pilot_options(const EvidenceConfig& c, const PathBase& base) {
 bool begins_at_modes(const EvidenceConfig& c, const PathBase& base, const ModeLibrary& modes) {
   if (c.base == "modes" && modes.size() == 0)
     throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
-  return c.base == "modes" ||
-         (c.base == "auto" && base.rough && c.bootstrap <= 0 && coverage_of(modes, base.log_zeta).suffices());
+  return c.base == "modes" || (c.base == "auto" && c.mode_jumps && base.rough && c.bootstrap <= 0 &&
+                               coverage_of(modes, base.log_zeta).suffices());
 }
 
 /// The mixture of the modes in the scout's place. Particles from there say what log Z looks like from both.
@@ -124,7 +124,7 @@ PathResult run_particles(const RunContext& context, const EvidenceJob& job, cons
 PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c, base));
-  if (pilot.jump_acceptance < kIdleJumps) context.jumps.reset();
+  if (!base.of_modes && pilot.jump_acceptance < kIdleJumps) context.jumps.reset();
   const double spent = base.gradients + pilot.gradients;
   MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);
   f.preparation = spent;

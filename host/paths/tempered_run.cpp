@@ -50,8 +50,8 @@ std::vector<double> redrawn(const StreamKey& key, Engine& engine) {
 /// Stepping stones over the ladder.
 class StoneRecorder {
  public:
-  StoneRecorder(const std::vector<double>& ladder, int groups, int threads)
-      : stones_(ladder, groups), groups_(groups), threads_(threads) {}
+  StoneRecorder(SteppingStones stones, int groups, int threads)
+      : stones_(std::move(stones)), groups_(groups), threads_(threads) {}
   void record(Launched& launched) {
     if (!launched.spec.record) return;
     const auto& trace = launched.trace();
@@ -246,7 +246,8 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   out.draws.limit = options.draw_limit;
 
   StatSums stats;
-  StoneRecorder stones(chains.ladder(), groups, context.threads);
+  const bool upwards = base.of_modes && options.tempering == Tempering::levels;
+  StoneRecorder stones(SteppingStones(chains.ladder(), groups, upwards), groups, context.threads);
   StateRecorder states{out.draws, options.control};
   GroupMoments moments(groups, chains.engine().moment_layout());
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());

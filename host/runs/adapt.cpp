@@ -30,6 +30,7 @@ class WarmUp {
         window_(int(units_.size()), dim_, config.model.dense_metric),
         centre_(units_.size() * dim_, 0.0) {
     guess(modes);
+    if (out_.of_modes()) context_ = with_jumps(context, units_, modes, frozen().full_base);
     // A crowd of chains adapts each replicate, however few go on to be recorded.
     const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
     per_ = std::max(recorded, config.adapt ? config.warmup_chains : 1);
@@ -231,7 +232,7 @@ class WarmUp {
     out_.warmup.arrange(dim_, out_.warmup.draws, context_.threads);
   }
 
-  const RunContext& context_;
+  RunContext context_;
   const SamplerConfig& config_;
   const ChainRunOptions& options_;
   const ScoutResult& found_;

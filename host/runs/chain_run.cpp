@@ -119,8 +119,9 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   Stage<Adapted> warm_up(*plain.stages, "warm-up");
   Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(plain, config, options));
-  const RunContext context =
-      config.mode_jumps && adapted.jumps() ? with_jumps(plain, options.units, adapted.modes) : plain;
+  const RunContext context = config.mode_jumps && adapted.jumps()
+                                 ? with_jumps(plain, options.units, adapted.modes, adapted.frozen.full_base)
+                                 : plain;
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
   const bool dense_metric = model.dense_metric;

@@ -84,7 +84,9 @@ struct Adapted {
   std::vector<int> superchain;           // [chain of a unit]
   double warmup_seconds = 0;
   double jump_acceptance = NAN;  // in the second half of the warm-up, where chains jump between modes
-  bool jumps() const { return !(jump_acceptance < kIdleJumps); }  // whether that is worth their gradients
+  bool of_modes() const { return !frozen.full_base.empty() && frozen.full_base[0].components.size() > 1; }
+  /// Whether that is worth their gradients; chains must also reach all of a base that is made of modes.
+  bool jumps() const { return of_modes() || !(jump_acceptance < kIdleJumps); }
   std::vector<SearchResult> modes;  // [unit], of an adaptation; empty: not searched for
 
   template <class Archive>

@@ -12,9 +12,9 @@ namespace {
 using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix = Eigen::MatrixXd;
 
-constexpr int kMostBaseModes = 32, kMostOwnRows = 50;
-constexpr double kDefensive = 0.2, kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
-constexpr double kFloor = 0.02;                                                // of an even share
+constexpr int kMostOwnRows = 50;
+constexpr double kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
+constexpr double kFloor = 0.02;                              // of an even share
 
 /// The matrix that the covariances of these components resemble, each divided by det^(1/d); its factor.
 Matrix common_factor(const std::vector<NormalComponent>& components) {
@@ -42,22 +42,22 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
 }
 
 bool wants_tied_base(const ModeLibrary& library) {
-  return std::min(library.size(), kMostBaseModes) * library.dim() > kMostOwnRows;
+  return std::min(library.size(), most_used_modes(library.dim())) * library.dim() > kMostOwnRows;
 }
 
 double most_base_numbers(int dim) {
   const int own = 1 + std::max(1, kMostOwnRows / dim);
-  return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + kMostBaseModes, dim));
+  return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + most_used_modes(dim), dim));
 }
 
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,
-                      bool tied) {
-  const int d = library.dim(), count = std::min(library.size(), kMostBaseModes);
+                      bool tied, double defensive) {
+  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   const auto order = library.by_mass();
   const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);
   BaseDensity base;
   base.components.push_back(
-      {kDefensive, mean,
+      {defensive, mean,
        llt.info() == Eigen::Success
            ? Matrix(llt.matrixL())
            : Matrix((kDefensiveWidening * covariance.diagonal()).cwiseSqrt().asDiagonal())});
@@ -73,7 +73,7 @@ BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, c
   }
   double floored = 0;
   for (auto& m : modes) floored += m.weight = std::max(m.weight / total, kFloor / count);
-  for (auto& m : modes) m.weight *= (1 - kDefensive) / floored;
+  for (auto& m : modes) m.weight *= (1 - defensive) / floored;
   base.tied = tied;
   if (tied) {
     const Matrix factor = common_factor(modes);

@@ -18,13 +18,13 @@ struct ModeCoverage {
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 
-/// A defensive mixture: a fifth is the normal of the moments given (a scout's), with 1.5 times their covariance; the
-/// rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each
+/// A defensive mixture: the share `defensive` is the normal of the moments given (a scout's), with 1.5 times their
+/// covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each
 /// at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
 /// one matrix times a number each: the mean of their covariances in units of their volumes, and what gives each its
 /// own mean variance in terms of that.
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean,
-                      const Eigen::MatrixXd& covariance, bool tied);
+                      const Eigen::MatrixXd& covariance, bool tied, double defensive = 0.2);
 bool wants_tied_base(const ModeLibrary& library);
 /// Numbers of the longest of them (Engine::set_base).
 double most_base_numbers(int dim);

@@ -134,7 +134,7 @@ ModesVerdict judge_modes(const ChainRunResult& run, int threads) {
   ModesVerdict v = judge_modes(run.modes[0], {run.overview.x(), equally, std::size_t(run.units[0].chains)},
                                log_z, first(f.scout_log_z), threads);
   v.summary.jump_acceptance = run.jump_acceptance;
-  v.summary.base = !f.full_base.empty() && f.full_base[0].components.size() > 1;
+  v.summary.base = run.of_modes();
   return v;
 }
 

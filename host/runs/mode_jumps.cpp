@@ -11,8 +11,8 @@ using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 
 /// As kernels/mode_jump.hpp reads it.
 std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* base = nullptr) {
-  const int d = library.dim(), count = std::min(library.size(), kMostJumpModes);
-  if (count < 2) return {};
+  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
+  if (count < 2 && base == nullptr) return {};
   const auto order = library.by_mass();
   std::vector<double> list = {double(count), base == nullptr ? 0 : double(base->components.size())};
   const auto put_triangle = [&](const Rows& m) {
@@ -41,19 +41,20 @@ std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* bas
 }  // namespace
 
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
-                      const std::vector<SearchResult>& modes) {
+                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases) {
   auto jumps = std::make_shared<ModeJumps>();
   bool any = false;
   for (std::size_t u = 0; u < modes.size(); ++u) {
-    jumps->of_unit[units[u]] = jump_list(modes[u].library);
-    any = any || modes[u].library.size() > 1;
+    const bool of_modes = !bases.empty() && bases[u].components.size() > 1;
+    jumps->of_unit[units[u]] = jump_list(modes[u].library, of_modes ? &bases[u] : nullptr);
+    any = any || of_modes || modes[u].library.size() > 1;
   }
   if (any) context.jumps = jumps;
   return context;
 }
 
 RunContext with_jumps(RunContext context, const ModeLibrary& library, const BaseDensity* base) {
-  if (library.size() < 2) return context;
+  if (library.size() < 2 && base == nullptr) return context;
   auto jumps = std::make_shared<ModeJumps>();
   jumps->of_others = jump_list(library, base);
   context.jumps = jumps;

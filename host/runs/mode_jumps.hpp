@@ -8,14 +8,13 @@ namespace lockstep {
 
 /// Jumps that are accepted less often are not worth their gradients.
 inline constexpr double kIdleJumps = 0.005;
-/// As many modes as chains jump between: those of the largest mass.
-inline constexpr int kMostJumpModes = 32;
 
 /// The context of a run whose engines jump between these modes (kernels/mode_jump.hpp) after each transition: one library
-/// for each unit, or one for all. The same context where none has two modes.
+/// for each unit, or one for all; and to draws of their bases ([unit]), where these are made of modes. The same context where
+/// there is nothing to go to.
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
-                      const std::vector<SearchResult>& modes);
-/// `base`: of the path that they are on; chains at beta = 0 then go to new draws of it. It may be null.
+                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases = {});
+/// `base`: of the path that they are on, made of modes; or null.
 RunContext with_jumps(RunContext context, const ModeLibrary& library, const BaseDensity* base = nullptr);
 
 /// How many jumps were proposed and accepted, of an engine's statistics (Engine::stats) of so many chains, where its first

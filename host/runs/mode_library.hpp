@@ -2,6 +2,7 @@
 #pragma once
 // What is known of the modes of one replicate's target: where they are, how wide, and how much each holds.
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -34,6 +35,11 @@ struct Mode {
     archive("hits", hits);
   }
 };
+
+/// Modes that chains jump between and bases are made of: the largest, fewer where their matrices are large.
+inline int most_used_modes(int dim) {
+  return int(std::clamp(double(1 << 21) / ((dim + 1.0) * (dim + 1.0)), 4.0, 32.0));
+}
 
 class ModeLibrary {
  public:

@@ -36,7 +36,8 @@ class Search {
       : context_(context),
         unit_(unit),
         plan_(plan),
-        budget_(plan.gradients),
+        budget_(plan.gradients > 0 ? plan.gradients
+                                   : kSearchShare * plan.iterations),  // then by what a start costs
         dim_(context.target->dim()),
         most_modes_(most_modes(dim_)),
         descents_(context, unit, descents_at_once(dim_), find_transition("lbfgs"), {0.1 * plan.init_scale}),
@@ -48,7 +49,7 @@ class Search {
   SearchResult run() {
     const std::string name = fmt::format("rounds {}", unit_);
     if (!context_.stages->take_up(name, *this))
-      for (int n = 0; n < known() && spent() < budget_; ++n) consider(plan_.known[n], 0);
+      for (int n = 0; n < known(); ++n) consider(plan_.known[n], 0);
     while (result_.stopped.empty()) {
       descend(starts());
       if (round_ == 0 &&

@@ -165,11 +165,15 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     spec.covariance = recording && size.covariance;
     spec.trace = recording ? size.trace : 0;
     if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
-    if (m.kind == model.kind && size.searches) spec.then.push_back(find_transition("mode_jump"));
+    double lists = 0;  // of modes and components, of each unit, and once more on the host
+    if (m.kind == model.kind && size.searches) {
+      spec.then.push_back(find_transition("mode_jump"));
+      lists = 2 * 8 * units * (2 * most_used_modes(size.dim) + 1) * (d + 1) * (d + 1);
+    }
     if (count == 0) return 0.0;
     // A base's numbers: of each unit, or where a tile has chains of several, of each chain.
     const double bases = m.base == 0 ? 0 : units == 1 || std::fmod(per, kTile) == 0 ? units : count;
-    return std::ceil(count / kTile) * double(context.target->engine(spec)->bytes()) +
+    return lists + std::ceil(count / kTile) * double(context.target->engine(spec)->bytes()) +
            8 * bases * (size.searches ? most_base_numbers(size.dim) : NormalMixture::length(1, size.dim));
   };
   MemoryPlan plan;

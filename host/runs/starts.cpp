@@ -169,11 +169,17 @@ bool correlated(const ScoutResult& found) {
 
 void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
                     const std::vector<SearchResult>& modes, Frozen& f) {
+  // Of modes narrow beyond measure no inverse temperature that is ever drawn is small enough to see that part: log Z may
+  // be off by its weight.
+  constexpr double kDefensive = 0.02;
   const int d = found.dim;
   const auto begins_there = [&](std::size_t u) {
-    return config.base == "modes" || (config.base == "auto" && !std::isfinite(config.model.box) &&
-                                      coverage_of(modes[u].library, found.log_z[u]).suffices());
+    return config.base == "modes" ||
+           (config.base == "auto" && config.mode_jumps && !std::isfinite(config.model.box) &&
+            coverage_of(modes[u].library, found.log_z[u]).suffices());
   };
+  if (config.base == "modes" && modes.empty())
+    throw UserError("sampler.base is modes (studies of samplers search for none). Use auto or scout");
   bool any = false, tied = false;
   for (std::size_t u = 0; u < modes.size(); ++u) {
     if (config.base == "modes" && modes[u].library.size() == 0)
@@ -188,7 +194,7 @@ void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
     const Eigen::Map<const Eigen::VectorXd> mean(found.mean.data() + u * d, d),
         sd(found.sd.data() + u * d, d);
     if (begins_there(u)) {
-      bases.push_back(mode_base(library, mean, particle_covariance(found, u), tied));
+      bases.push_back(mode_base(library, mean, particle_covariance(found, u), tied, kDefensive));
       f.log_zeta[u] = double(float(library.log_total() + config.tilt));
     } else {
       bases.push_back(!f.full_base.empty()

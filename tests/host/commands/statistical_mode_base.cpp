@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <Eigen/Dense>
+
 #include "host/commands/evidence.hpp"
 #include "host/commands/sample.hpp"
 #include "host/runs/gates.hpp"
@@ -116,6 +118,55 @@ TEST(BaseOfModes, OfPseudoSamplesIsToldAndCanBeRefused) {
   EXPECT_THROW(has_base({{"base", "modes"}, {"base_sd", 5}}), UserError);
   EXPECT_THROW(has_base({{"base", "modes"}, {"box", 30}}), UserError);
   EXPECT_FALSE(has_base({{"box", 30}}));
+}
+
+/// Two modes of these axes' standard deviations, the second 8 of them away.
+std::string ill_scaled(const std::vector<double>& sd, double turned) {
+  const int d = int(sd.size());
+  Eigen::MatrixXd turn = Eigen::MatrixXd::Identity(d, d);
+  turn.topLeftCorner(2, 2) = Eigen::Rotation2Dd(turned).toRotationMatrix();
+  const Eigen::Map<const Eigen::VectorXd> scale(sd.data(), d);
+  const Eigen::MatrixXd half = turn * scale.asDiagonal(), covariance = half * half.transpose();
+  const Eigen::VectorXd second = half * Eigen::VectorXd::Constant(d, 8 / std::sqrt(d));
+  nlohmann::json data;
+  data["means"] = {std::vector<double>(d, 0.0), std::vector<double>(second.begin(), second.end())};
+  for (int k = 0; k < 2; ++k) {
+    std::vector<std::vector<double>> rows;
+    for (int i = 0; i < d; ++i) {
+      rows.emplace_back();
+      for (int j = 0; j < d; ++j) rows[i].push_back(0.5 * (covariance(i, j) + covariance(j, i)));
+    }
+    data["covariances"].push_back(rows);
+  }
+  data["weights"] = {0.5, 0.5};
+  const std::string name = testing::TempDir() + fmt::format("ill_{}_{}.json", d, turned);
+  write_atomically(name, data.dump());
+  return name;
+}
+
+// No trajectory takes a pseudo-sample out of modes so narrow to the base's wide component: without draws of it log Z lacked
+// the logarithm of its weight, by 24 errors.
+TEST(BaseOfModes, PseudoSamplesReachAllOfIt) {
+  RunOptions r = options("mixture", "pe", "modes", 1);
+  r.data = ill_scaled({1e-3, 3e-2, 1, 30, 1000}, 0);
+  r.gradients = 0;
+  r.chains = 32;
+  r.warmup = 500;
+  r.iterations = 1000;
+  const Json z = run(r)["log_z"];
+  EXPECT_LT(std::abs(z["estimate"].get<double>()), 5 * z["se"].get<double>());
+  EXPECT_LT(z["se"].get<double>(), 0.05);
+}
+
+// A matrix rounded to single precision is of another integral: of modes so correlated by a quarter.
+TEST(BaseOfModes, OfCorrelatedModesIsNormalised) {
+  for (const char* base : {"modes", "scout"}) {
+    RunOptions r = options("mixture", "st", base, 2);
+    r.data = ill_scaled({1, 1e-4}, 0.7);
+    r.gradients = 2e6;
+    const Json z = run(r)["log_z"];
+    EXPECT_LT(std::abs(z["estimate"].get<double>()), 5 * z["se"].get<double>()) << base;
+  }
 }
 
 TEST(BaseOfModes, WithoutExactDrawsNothingIsAnnealedBack) {
