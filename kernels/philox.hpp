@@ -37,7 +37,7 @@ enum class Purpose : std::uint32_t {
   mode_start = 17,    // starts of the search for modes
   mode_mass = 18,     // draws around a mode, by which its mass is estimated
   mode_jump = 19,     // which sample jumps, and to which mode
-  base_draw = 20,     // where chains at beta = 0 go
+  base_draw = 20,     // draws of the base in the place of a jump
 };
 
 struct StreamKey {

@@ -137,10 +137,6 @@ PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const Pat
   return {std::move(f), pilot};
 }
 
-}  // namespace
-
-namespace {
-
 /// Of the target's modes, within the budget.
 SearchResult find_modes(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
   const int d = context.target->dim();

@@ -249,10 +249,6 @@ class WarmUp {
   std::vector<double> centre_;
 };
 
-}  // namespace
-
-namespace {
-
 /// [unit]
 struct FoundModes {
   std::vector<SearchResult> of;

@@ -17,8 +17,7 @@ constexpr int kMaxLevels = 201;  // with the base
 constexpr int kMaxWidenings = 6;
 constexpr double kFar = 3;  // standard deviations of the particles, beyond which a known point is left out
 
-/// Mean and standard deviation of a unit's particles, and an equal share of them for each known point that
-/// they left out.
+/// An equal share of a unit's particles for each known point that they left out.
 void include_known(ScoutResult& out, std::size_t unit, const std::vector<Eigen::VectorXd>& known) {
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const int n = out.particles, d = out.dim;
@@ -31,11 +30,24 @@ void include_known(ScoutResult& out, std::size_t unit, const std::vector<Eigen::
   const int parts = int(left_out.size()) + 1;
   for (int p = 0; p < n; ++p)
     if (p % parts > 0) x.row(p) = *left_out[p % parts - 1];
-  mean = x.colwise().mean();
-  sd = ((x.rowwise() - mean.transpose()).colwise().squaredNorm() / (n - 1)).cwiseSqrt();
+  out.measure(unit);
 }
 
 }  // namespace
+
+void ScoutResult::measure(std::size_t unit) {
+  const double* x = position.data() + unit * particles * dim;
+  for (int i = 0; i < dim; ++i) {
+    double sum = 0, square = 0;
+    for (int p = 0; p < particles; ++p) sum += x[std::size_t(p) * dim + i] / particles;
+    for (int p = 0; p < particles; ++p) {
+      const double apart = x[std::size_t(p) * dim + i] - sum;
+      square += apart * apart / (particles - 1);
+    }
+    mean[unit * dim + i] = sum;
+    sd[unit * dim + i] = std::sqrt(square);
+  }
+}
 
 Scout::Scout(const RunContext& context, std::vector<std::uint32_t> units, int particles, double init_scale,
              std::vector<Eigen::VectorXd> known)
@@ -112,15 +124,9 @@ void Scout::collect() {
     const std::size_t u = open_[k];
     for (int i = 0; i < d; ++i) {
       const double* row = x.data() + (i * open_.size() + k) * n;
-      double mean = 0, square = 0;
-      for (int p = 0; p < n; ++p) {
-        found_.position[(u * n + p) * d + i] = row[p];
-        mean += row[p] / n;
-      }
-      for (int p = 0; p < n; ++p) square += (row[p] - mean) * (row[p] - mean) / (n - 1);
-      found_.mean[u * d + i] = mean;
-      found_.sd[u * d + i] = std::sqrt(square);
+      for (int p = 0; p < n; ++p) found_.position[(u * n + p) * d + i] = row[p];
     }
+    found_.measure(u);
     found_.log_z[u] = state.log_z[k];
     found_.log_z_se[u] = std::sqrt(state.variance[k]);
     found_.gradients[u] += state.gradients[k];

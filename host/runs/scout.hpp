@@ -15,6 +15,10 @@ struct ScoutResult {
   std::vector<double> gradients;        // target gradients spent
   std::vector<int> levels;
 
+  /// Mean and standard deviations of a unit, of its particles as they are: summed one after the other, for in which order
+  /// Eigen would goes by where the memory lies.
+  void measure(std::size_t unit);
+
   template <class Archive>
   void fields(Archive& archive) {
     archive("particles", particles);

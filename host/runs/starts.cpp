@@ -62,14 +62,7 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
     x.row(p) =
         Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d) + factor.triangularView<Eigen::Lower>() * z;
   }
-  // Summed one after the other: in which order Eigen would, goes by where the memory lies.
-  for (int i = 0; i < d; ++i) {
-    double mean = 0, square = 0;
-    for (int p = 0; p < n; ++p) mean += x(p, i) / n;
-    for (int p = 0; p < n; ++p) square += (x(p, i) - mean) * (x(p, i) - mean) / (n - 1);
-    found.mean[unit * d + i] = mean;
-    found.sd[unit * d + i] = std::sqrt(square);
-  }
+  found.measure(unit);
 }
 
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
