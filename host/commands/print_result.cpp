@@ -52,7 +52,8 @@ void print_modes(const ModesSummary& m) {
   }
   fmt::print("\n{} mode{} found", *m.found, *m.found == 1 ? "" : "s");
   if (!std::isnan(m.least_hits) && m.stopped != "given")
-    fmt::print(" (hits {:.0f} to {:.0f}{})", m.least_hits, m.most_hits,
+    fmt::print(" (hits {:.0f}{}{})", m.least_hits,
+               m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
   if (m.base) fmt::print(", a mixture of them the base");
   if (m.expected && *m.visited == *m.expected)

@@ -53,9 +53,9 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
     worst = std::max(worst, e.mean_se[i] / std::sqrt(e.variance(int(i))));
   if (run.se > 0 && !(worst < run.se) && !r.interrupted)
     add("--se {} was not reached: the largest standard error is {:.2g} standard deviations", run.se, worst);
-  const std::string advice = fmt::format(
-      "a mode may be missed (give starts in the modes you know, --init FILE{}) or chains are too short",
-      scouted ? ", or a larger sampler.scout_particles" : "");
+  const std::string advice =
+      fmt::format("a mode may be missed (give those you know, --modes FILE{}) or chains are too short",
+                  scouted ? ", or a larger --init-scale" : "");
   const auto compare = [&](const std::string& name, double value, double se, double known) {
     const std::string warning =
         never_varied(value, se) ? "" : far_from_truth(name, {value, se}, known, 5, advice);
@@ -136,7 +136,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
-  if (!modes.warning.empty()) s.warnings.insert(s.warnings.begin(), modes.warning);
+  s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};
   s.chains = run.chains;

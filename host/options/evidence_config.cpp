@@ -106,13 +106,15 @@ void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int 
   c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
                     {"auto", "gaussian", "mean-field", "scout", "modes", "warmup", "advi", "mixture"});
   if (c.base == "gaussian") {
+    if (s.has("base_mean") && !s.has("base_sd") && !s.has("base"))
+      s.refuse("base_mean", "beside sampler.base_sd, or sampler.base=gaussian");
     c.base_mean = per_axis(s, run, "base_mean", 0, dim);
     c.base_sd = per_axis(s, run, "base_sd", 1, dim);
     for (double v : c.base_sd)
       if (!(v > 0)) s.refuse("base_sd", "above zero");
   } else {
     for (const char* key : {"base_mean", "base_sd"})
-      if (s.has(key)) s.refuse(key, "of base gaussian only");
+      if (s.has(key)) s.refuse(key, "of base gaussian alone, not beside another sampler.base");
   }
   c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
   // A restart costs some 1500 gradients: those of the mixture, which wants many, may take a tenth.

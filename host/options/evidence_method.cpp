@@ -15,7 +15,8 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 const Lines& base_settings() {
   static const Lines lines = {
       {"base",
-       "auto, gaussian (given moments), mean-field (the target's own), scout, modes (a mixture of those "
+       "the density at the path's beginning: auto, gaussian (given moments), mean-field (the target's own), "
+       "scout, modes (a mixture of those "
        "found), "
        "warmup (HMC), advi or mixture (default auto: mean-field where the target has one, else modes where "
        "they "
@@ -42,7 +43,9 @@ Lines with(Lines lines, const std::string& but = "") {
       {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
       {"mode_jumps", "whether chains also jump between the modes that are found (default true)"},
       {"exact_draws",
-       "auto, or none: as of a target that has none, of whose draws auto anneals back (default auto)"},
+       "auto: where the target can be drawn from exactly, method auto checks itself by annealing back from "
+       "such "
+       "draws; none: as if it could not (default auto)"},
       {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
       {"pilot_share",
        "of the gradients that the pilot may spend, or all rounds of a bootstrap that is "

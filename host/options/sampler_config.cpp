@@ -80,6 +80,7 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       c.base = s.one_of("base", base, {"auto", "gaussian", "scout", "modes"});
       if (c.base == "gaussian" && !s.has("base_sd"))
         s.refuse("base", "gaussian with sampler.base_sd, or another");
+      if (s.has("base_mean") && !s.has("base_sd")) s.refuse("base_mean", "beside sampler.base_sd");
       if (c.base != "gaussian" && s.has("base_sd")) s.refuse("base", "gaussian, or without sampler.base_sd");
       if (c.base == "modes") s.no_effect({"base_covariance", "base_inflation"}, "base is modes");
       if (c.model.learned) c.scale_u = s.positive("scale_u", 7);

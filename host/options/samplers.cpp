@@ -56,8 +56,7 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
       {"mode_jumps",
        "sample and evidence: whether chains also jump between the modes that are found (default true)"},
-      {"exact_draws",
-       "auto, or none: as of a target that has none, which no sampler asks for (default auto)"}};
+      {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
@@ -85,7 +84,8 @@ Keys pe_keys(const Transitions& transitions) {
       {"base_covariance",
        "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
       {"base",
-       "of the bridge: gaussian (base_mean, base_sd), scout (its moments), modes (a mixture of those found), "
+       "where the bridge's path begins: gaussian (base_mean, base_sd), scout (its moments), modes (a mixture "
+       "of those found), "
        "or "
        "auto: modes where they hold most of the target, else scout (default auto)"},
       {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},

@@ -111,7 +111,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   if (c.own_ladder() && widest > 0.25)
     f.warnings.push_back("levels are far apart: the stepping stones between them are not relied on");
   else if (differ(r.ends, r.stepping))
-    f.failed.push_back("estimators_disagree");
+    f.disagree("all levels together", r.ends.estimate, "stepping stones", r.stepping.estimate);
   if (significant(r.drift)) f.failed.push_back("drift");
   if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
   return f;
@@ -166,7 +166,10 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   f.diagnostics.schedule = s.ladder;
   if (significant(drift)) f.failed.push_back("drift");
   // The one-sided estimates may have infinite variance: they are shown, and judge nothing.
-  if (differ(integrates ? integrated : combined, bridge.value())) f.failed.push_back("estimators_disagree");
+  const LogZ& second = integrates ? integrated : combined;
+  if (differ(second, bridge.value()))
+    f.disagree(integrates ? "thermodynamic integration" : "MBAR", second.estimate,
+               "Bennett's ratio between neighbours", bridge.value().estimate);
   return f;
 }
 

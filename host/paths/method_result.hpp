@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fmt/format.h>
+
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/runs/chain_run.hpp"
@@ -73,10 +75,18 @@ struct MethodResult {
   EvidenceDiagnostics diagnostics;  // step_size: at beta = 1
   std::vector<std::string> failed, warnings;
 
+  /// Two estimates of log Z that should agree do not.
+  void disagree(const std::string& one, double by_one, const std::string& other, double by_other) {
+    failed.push_back("estimators_disagree");
+    warnings.push_back(
+        fmt::format("log Z is {:.6g} by {} and {:.6g} by {}: something is not visited as it should be; more "
+                    "gradients, or another base",
+                    by_one, one, by_other, other));
+  }
   void judge_modes(const ModesVerdict& verdict) {
     diagnostics.modes = verdict.summary;
     if (!verdict.failed.empty()) failed.push_back(verdict.failed);
-    if (!verdict.warning.empty()) warnings.push_back(verdict.warning);
+    warnings.insert(warnings.end(), verdict.warnings.begin(), verdict.warnings.end());
   }
 };
 

@@ -97,8 +97,7 @@ class WarmUp {
     for (int u = 0; u < units; ++u) f.warmup_gradients[u] += gradients[u] * per_;
     if (2 * t >= iterations_) jumps_.add(stats, *config_.transition, engine.chains());
     if (!config_.adapt) return;
-    tuner_->update(config_.harmonic ? harmonic_acceptance(stats, engine.chains(), units)
-                                    : unit_means(stats, stat_acceptance, engine.chains(), units),
+    tuner_->update(followed_acceptance(stats, engine.chains()),
                    unit_means(stats, stat_chees, engine.chains(), units),
                    learn_time_ && t >= iterations_ / 10);
     if (learn_metric_ || learn_time_) window_.add(engine.position(), engine.chains(), engine.samples());
@@ -127,6 +126,18 @@ class WarmUp {
 
  private:
   Frozen& frozen() { return out_.frozen; }
+
+  /// [unit], what the step sizes follow: the harmonic mean over chains, which hears of the few that are stuck; but where
+  /// few are for good, as on a thin ridge, steps are not shortened for them until all others accept all but everything.
+  std::vector<double> followed_acceptance(const std::vector<double>& stats, int chains) const {
+    constexpr double kMost = 0.98;
+    auto mean = unit_means(stats, stat_acceptance, chains, int(units_.size()));
+    if (!config_.harmonic) return mean;
+    const auto harmonic = harmonic_acceptance(stats, chains, int(units_.size()));
+    const double least = std::max(1.0, (1 - config_.target_acceptance) / (1 - kMost));
+    for (std::size_t u = 0; u < mean.size(); ++u) mean[u] = std::max(harmonic[u], 1 - least * (1 - mean[u]));
+    return mean;
+  }
   int triangle() const { return dim_ * (dim_ + 1) / 2; }
 
   /// What adaptation begins with: what the scout has found, in the sampler's terms.

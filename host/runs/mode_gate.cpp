@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kLeastShare = 0.01, kFactor = 3, kLeastEffective = 0.05, kCoverage = 2;
+constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kLeastEffective = 0.05, kCoverage = 2;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
 constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
@@ -64,7 +64,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
     if (due_of(library[k], log_z).share > kLeastShare) expected.push_back(k);
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
-  int unseen = 0, missed = 0, first = -1;
+  int unseen = 0, missed = 0, fewer = 0, first = -1;
   for (const int k : expected) {
     const Due due = due_of(library[k], log_z);
     const double draws = visits.effective * due.share, share = visits.share[k];
@@ -72,26 +72,45 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
     const bool misses =
         share > 0 ? due.known && share < due.share / kFactor && draws >= kFewVisits : draws >= none;
     missed += misses;
+    fewer += due.known && share < due.share / kReported && draws >= 2 * kFewVisits;
     if (misses && first < 0) first = k;
   }
   v.summary.expected = int(expected.size());
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
     v.failed = "modes";
-    v.warning = fmt::format(
+    v.warnings.push_back(fmt::format(
         "{} of the {} modes that should hold over 1 % were visited less than a third as often as they should "
         "be; "
         "the largest, at x[0] = {:.4g}, holds {:.2g} of the draws and should hold {:.2g}: run longer, with "
         "more chains, or by another method",
         missed, expected.size(), library[first].place[0], visits.share[first],
-        due_of(library[first], log_z).share);
+        due_of(library[first], log_z).share));
   } else if (unseen > 0) {
-    v.warning = fmt::format(
+    v.warnings.push_back(fmt::format(
         "{} of the {} modes that should hold over 1 % were visited by none of some {:.0f} independent draws, "
         "which are too "
         "few to call that a fault: run longer",
-        unseen, expected.size(), visits.effective);
+        unseen, expected.size(), visits.effective));
+  } else if (fewer > 0) {
+    v.warnings.push_back(fmt::format(
+        "{} of the {} modes that should hold over 1 % were visited less than half as often as they "
+        "should be: run longer",
+        fewer, expected.size()));
   }
+}
+
+/// A search that ended before it was done, with modes met once, has more to meet (Good 1953).
+void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
+  const int n = found.library.size();
+  if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
+  int once = 0;
+  for (int k = 0; k < n; ++k) once += found.library[k].hits <= 1;
+  if (once > 0)
+    v.warnings.push_back(fmt::format(
+        "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
+        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n,
+        "more --gradients, or give those you know by --modes FILE"));
 }
 
 }  // namespace
@@ -101,6 +120,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   const ModeLibrary& library = found.library;
   ModesVerdict v;
   v.summary = {library.size(), found.stopped, found.starts, found.gradients};
+  warn_of_unseen(v, found);
   if (library.size() > 0) {
     v.summary.least_hits = found.least_hits();
     for (int k = 0; k < library.size(); ++k)
@@ -111,11 +131,11 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   const double total = library.log_total(), z = own ? *log_z : total;
   if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";
-    v.warning = fmt::format(
+    v.warnings.push_back(fmt::format(
         "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
         draws.x.empty() ? "no draws are kept" : "how much each holds is not known well enough",
         draws.x.empty() ? "fewer chains, or --draws"
-                        : "a sampler with a log Z can tell (pe, or lockstep evidence)");
+                        : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
     return v;
   }
   judge_visits(v, library, visited(library, draws, threads), z);

@@ -24,6 +24,8 @@ constexpr double kOwnScales = 0.25;     // of the starts of later rounds
 // It goes on until so many are made, or this share of what it may spend is spent, though it might rest: each mode found
 // often is no sign that there is no other (of mixtures of four in 12 dimensions 8 in 20 lacked one at 2,048 starts).
 constexpr double kEnough = 0.4;
+// Descents that end near a known mode, but so much higher or lower, are looked at: they ended elsewhere.
+constexpr double kOtherHeight = 0.1;
 constexpr double kNegligible = 100;  // log mass below the largest: kept by no library
 constexpr int kMostModes = 200;
 constexpr double kLibraryBytes = 1 << 28,
@@ -67,7 +69,7 @@ class Search {
   }
   SearchResult of(const std::vector<Vector>& places) {
     for (const Vector& x : places) {
-      if (consider(x, 0)) continue;
+      if (consider(x, 1)) continue;
       const int before = result_.library.size();
       const double hits = total_hits();
       descend(x);
@@ -183,12 +185,13 @@ class Search {
       std::stable_sort(rested.begin(), rested.end(),
                        [&](int a, int b) { return log_density[a] > log_density[b]; });
       const Eigen::Map<const Rows> ends(x.data(), dim_, chains);
-      take_in(ends, rested);
+      take_in(ends, log_density, rested);
     }
   }
 
   /// Counts hits, and looks closer where there is no mode yet.
-  void take_in(const Eigen::Map<const Rows>& ends, const std::vector<int>& rested) {
+  void take_in(const Eigen::Map<const Rows>& ends, const std::vector<double>& log_density,
+               const std::vector<int>& rested) {
     const int known = result_.library.size(), count = int(rested.size());
     std::vector<int> nearest(count);
 #pragma omp parallel for num_threads(context_.threads) schedule(static)
@@ -202,7 +205,9 @@ class Search {
     for (int n = 0; n < count; ++n) {
       const Vector x = ends.col(rested[n]);
       int k = nearest[n] >= 0 ? nearest[n] : nearest_since(known, x);
-      if (k < 0 && result_.library.size() < most_modes_ && points_.evaluations() < most && !is_rejected(x)) {
+      const bool other = k >= 0 && !as_high(k, log_density[rested[n]]);
+      if ((k < 0 || other) && result_.library.size() < most_modes_ && points_.evaluations() < most &&
+          !is_rejected(x)) {
         if (consider(x, 1)) continue;
         rejected_.push_back(x);
         result_.rejected += 1;
@@ -221,21 +226,31 @@ class Search {
     });
   }
 
-  /// Whether x is a mode or near one; a new one is added.
+  bool as_high(int k, double log_density) const {
+    return std::abs(log_density - result_.library[k].log_density) <= kOtherHeight;
+  }
+  /// Whether the mode is the library's k: near that, and as high, for a narrow one may lie in the midst of a wide one; or
+  /// that is near it too.
+  bool same(int k, const Mode& mode) const {
+    if (!(result_.library.distance(k, mode.place.data(), 1) < 1)) return false;
+    if (as_high(k, mode.log_density)) return true;
+    ModeLibrary alone(dim_);
+    alone.add(mode);
+    return alone.distance(0, result_.library[k].place.data(), 1) < 1;
+  }
+  /// Whether x is a mode or leads to one; a new one is added.
   bool consider(const Vector& x, double hits) {
-    if (hit(x.data(), hits)) return true;
     auto mode = mode_at(points_, x);
     if (!mode) return false;
-    if (hit(mode->place.data(), hits)) return true;
+    for (int k = 0; k < result_.library.size(); ++k)
+      if (same(k, *mode)) {
+        result_.library[k].hits += hits;
+        return true;
+      }
     mode->hits = hits;
     highest_ = std::max(highest_, mode->laplace_log_mass);
     result_.library.add(std::move(*mode));
     return true;
-  }
-  bool hit(const double* x, double hits) {
-    const int k = result_.library.nearest(x, 1);
-    if (k >= 0) result_.library[k].hits += hits;
-    return k >= 0;
   }
 
   const RunContext& context_;

@@ -180,6 +180,24 @@ TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
   EXPECT_EQ(judged(r, 0, {}, 3).failed, "modes_mass");  // nobody knows what is missing
 }
 
+TEST(ModeGate, ReportsWhatIsVisitedLessThanHalfAsOften) {
+  const SearchResult r = library_of_two(0.5);
+  EXPECT_TRUE(judged(r, 160, 0).warnings.empty());
+  const ModesVerdict v = judged(r, 140, 0);
+  EXPECT_EQ(v.failed, "");
+  EXPECT_THAT(v.warnings.at(0), ::testing::HasSubstr("less than half"));
+}
+
+TEST(ModeGate, SaysThatASearchWasNotDone) {
+  SearchResult r = library_of_two(0.5);
+  r.library[1].hits = 1;
+  EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
+  r.stopped = kSearchBudget;
+  EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("1 of the 2 found were met once"));
+  r.library[1].hits = 2;
+  EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
+}
+
 TEST(ModeGate, CountsByWeight) {
   const SearchResult r = library_of_two(0.5);
   std::vector<float> x(400, 0.0f);
@@ -197,7 +215,7 @@ TEST(ModeGate, FewDrawsSayNothing) {
   const ModesVerdict v = judge_modes(r, {few, {}}, 0, {}, 1);
   EXPECT_EQ(v.failed, "");
   EXPECT_EQ(v.summary.visited, 1);  // and it says so
-  EXPECT_THAT(v.warning, ::testing::HasSubstr("too few"));
+  EXPECT_THAT(v.warnings.at(0), ::testing::HasSubstr("too few"));
   EXPECT_EQ(judge_modes(r, {more, {}}, 0, {}, 1).failed, "modes");
 }
 
@@ -213,6 +231,19 @@ TEST(ModeGate, LooksAtEveryChain) {
   EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "");
   for (float& v : x) v = 0;
   EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "modes");
+}
+
+TEST(ModeSearch, TellsANarrowModeFromTheWideOneAroundIt) {
+  Case<MixtureTarget> c(two(2, 0.6, 0.05));  // within one standard deviation of the other's mean
+  for (const SearchResult& r : {search_modes(c.context, 0, {}),
+                                modes_at(c.context, 0, {Eigen::Vector2d(0, 0), Eigen::Vector2d(0.6, 0)})}) {
+    ASSERT_EQ(r.library.size(), 2) << r.stopped;
+    const int narrow = r.library[0].factor[0] < r.library[1].factor[0] ? 0 : 1;
+    EXPECT_NEAR(std::exp(r.library[narrow].laplace_log_mass), 0.3, 0.03);
+    EXPECT_NEAR(r.library[narrow].factor[0], 0.05, 0.01);
+    EXPECT_NEAR(r.library[1 - narrow].factor[0], 1, 0.05);
+    EXPECT_GE(r.least_hits(), 1);
+  }
 }
 
 TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
