@@ -37,6 +37,15 @@ def estimates_of(run):
     return found
 
 
+def shown(lines, copies, truth):
+    """From where to where log Z is drawn: a bound far outside would leave no room for what it is compared with."""
+    ends = [value + sign * 2 * error for _, value, error, _ in lines for sign in (-1, 1)] + copies
+    ends += [truth] if finite(truth) else []
+    low, high = min(ends), max(ends)
+    room = max(high - low, 1e-6 * max(1, abs(low)))
+    return low - room, high + room
+
+
 def log_z(run):
     """log Z by every estimator of the run, with its bounds and the truth."""
     z = run.get("log_z")
@@ -57,11 +66,18 @@ def log_z(run):
                     elinewidth=1.8 if kind == "answer" else 1.3, capsize=3)
         names.append(name)
     if any(bounds):
-        ends = [z[key] if there else z["estimate"] for key, there in zip(("lower", "upper"), bounds)]
+        left, right = within = shown(lines, copies, run.get("truth", "log_z"))
+        ends = [np.clip(z[key], left, right) if there else z["estimate"] for key, there in zip(("lower", "upper"), bounds)]
         ax.plot(ends, [-len(names)] * 2, color=CHAIN_COLORS[2], linewidth=2.2)
-        for end, there, mark in zip(ends, bounds, ("|", "|")):
+        for end, key, there, beyond in zip(ends, ("lower", "upper"), bounds, ("<", ">")):
             if there:
-                ax.plot(end, -len(names), marker=mark, markersize=13, markeredgewidth=2.2, color=CHAIN_COLORS[2])
+                ax.plot(end, -len(names), marker="|" if end == z[key] else beyond, markersize=13 if end == z[key] else 7,
+                        markeredgewidth=2.2 if end == z[key] else 0, color=CHAIN_COLORS[2], clip_on=False)
+            if there and end != z[key]:
+                ax.annotate(f"{z[key]:.6g}", (end, -len(names)), xytext=(6 if beyond == "<" else -6, 5),
+                            textcoords="offset points", ha="left" if beyond == "<" else "right", fontsize="small")
+        if any(end != z.get(key) for end, key, there in zip(ends, ("lower", "upper"), bounds) if there):
+            ax.set_xlim(*within)
         names.append("bounds" if all(bounds) else "lower bound" if bounds[0] else "upper bound")
     if copies:
         ax.scatter(copies, [-len(names)] * len(copies), s=16, color=CHAIN_COLORS[0], alpha=0.45, linewidths=0)

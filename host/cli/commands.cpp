@@ -148,7 +148,7 @@ int run_one(const RunOptions& run) {
 
 int search(const RunOptions& run) {
   try {
-    find_modes(run);
+    show_modes(run);
     return 0;
   } catch (const Interrupted&) {
     say("interrupted: nothing is kept");

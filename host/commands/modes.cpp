@@ -115,7 +115,7 @@ void write_files(const RunOptions& run, const std::string& text, const SearchRes
 
 }  // namespace
 
-void find_modes(const RunOptions& run) {
+void show_modes(const RunOptions& run) {
   const auto target = build_target(run);
   if (target->items() != nullptr && target->items()->count > 1)
     throw UserError(
@@ -127,9 +127,8 @@ void find_modes(const RunOptions& run) {
   SearchPlan plan;
   plan.init_scale = run.init_scale;
   plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
-  plan.known = read_starts(run.init, target->dim());
-  const auto places =
-      run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
+  read_starts(run.init, target->dim());  // complain before a folder is taken
+  if (!run.modes.empty()) read_places(run.modes, target->dim());
   FolderLock lock;
   if (!run.out.empty()) {
     lock = FolderLock(run.out);
@@ -143,8 +142,7 @@ void find_modes(const RunOptions& run) {
   size.dim = target->dim();
   size.searches = true;
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
-  const SearchResult found =
-      run.modes.empty() ? search_modes(context, 0, plan) : modes_at(context, 0, places);
+  const SearchResult found = find_modes(context, 0, run.init, run.modes, plan);
   const std::string text = summary_text(as_json(run, *target, found));
   if (run.json) {
     fmt::print("{}", text);

@@ -6,6 +6,6 @@ namespace lockstep {
 
 /// `lockstep modes`: searches for the modes of a target, or takes those of --modes, and prints them; with --out also
 /// modes.json and modes.png. Throws UserError.
-void find_modes(const RunOptions& run);
+void show_modes(const RunOptions& run);
 
 }  // namespace lockstep

@@ -199,7 +199,8 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   const bool harmonic = !paper && c.transition->harmonic_mean;
   c.harmonic = s.one_of("acceptance_mean", harmonic ? "harmonic" : "arithmetic",
                         {"harmonic", "arithmetic"}) == "harmonic";
-  c.scout_particles = int(s.integer("scout_particles", 2048, 16, 1 << 20));
+  // Beside the warm-up of many chains twice as many cost little, and bases are seldom narrower than the target.
+  c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
   reads_exact_draws(s);  // no sampler makes use of them

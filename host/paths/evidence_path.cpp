@@ -37,14 +37,6 @@ PilotOptions pilot_options(const EvidenceConfig& c, const PathBase& base) {
   return p;
 }
 
-/// Whether paths are to begin at the modes: where that is asked for, or the scout's base is nobody's wish and they suffice.
-bool begins_at_modes(const EvidenceConfig& c, const PathBase& base, const ModeLibrary& modes) {
-  if (c.base == "modes" && modes.size() == 0)
-    throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
-  return c.base == "modes" || (c.base == "auto" && c.mode_jumps && base.rough && c.bootstrap <= 0 &&
-                               coverage_of(modes, base.log_zeta).suffices());
-}
-
 /// The mixture of the modes in the scout's place. Particles from there say what log Z looks like from both.
 PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const PathBase& scouted,
                        const ModeLibrary& modes) {
@@ -78,7 +70,8 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
   const Pilot& first = pilot_stage(with_own_numbers(context, "metric"), "metric", base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
-  if (begins_at_modes(c, base, modes)) return base_of_modes(context, c, base, modes);
+  const bool may = c.mode_jumps && base.rough && c.bootstrap <= 0;  // the scout's base is nobody's wish
+  if (begins_at_modes(c.base, may, modes, base.log_zeta)) return base_of_modes(context, c, base, modes);
   const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
@@ -96,11 +89,12 @@ struct PathResult {
 };
 
 /// Sequential Monte Carlo: the pilot is the run itself, and the whole budget its own.
-PathResult run_particles(const RunContext& context, const EvidenceJob& job, const PathBase& base) {
+PathResult run_particles(RunContext context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   PilotOptions p = pilot_options(c, base);
   p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
   const Pilot& trial = pilot_stage(context, "trial", base, p);
+  if (!base.of_modes && trial.jump_acceptance < kIdleJumps) context.jumps.reset();
   double spent = base.gradients + trial.gradients;
   const double each = trial.gradients / p.particles;  // trajectories are as long for any number of them
   p.seeds = c.seeds;
@@ -137,24 +131,17 @@ PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const Pat
   return {std::move(f), pilot};
 }
 
-/// Of the target's modes, within the budget.
-SearchResult find_modes(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  const int d = context.target->dim();
-  if (!run.modes.empty()) return modes_at(context, 0, read_places(run.modes, d));
-  SearchPlan plan;
-  plan.init_scale = run.init_scale;
-  plan.known = read_starts(run.init, d);
-  plan.gradients = kSearchShare * planned_gradients(c, run);
-  return search_modes(context, 0, plan);
-}
-
 }  // namespace
 
 MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   const RunOptions& run = whole.run;
   Stage<SearchResult> search(*plain.stages, "modes");
   const SearchResult& modes =
-      search.done() ? search.result() : search.keep(find_modes(plain, whole.config, run));
+      search.done()
+          ? search.result()
+          : search.keep(find_modes(plain, 0, run.init, run.modes,
+                                   {.init_scale = run.init_scale,
+                                    .gradients = kSearchShare * planned_gradients(whole.config, run)}));
   RunContext context = whole.config.mode_jumps ? with_jumps(plain, modes.library) : plain;
   EvidenceConfig c = whole.config;
   c.gradients = std::max(1.0, c.gradients - modes.gradients);

@@ -22,7 +22,8 @@ class Copies {
         barrier_(pilot.barriers()),
         levels_(int(o.ladder.size())),
         chains_(o.copies * levels_),
-        length_(o, double(chains_) * context.with_jump(o.num_leapfrog), 64, 1),
+        each_(context.with_jump(o.num_leapfrog)),
+        length_(o, double(chains_) * each_, 64, 1),
         rejected_(levels_ - 1, 0.0),
         delta_(std::size_t(o.groups) * levels_) {
     std::vector<std::uint32_t> units(o.copies);
@@ -111,8 +112,7 @@ class Copies {
 
   /// Whether log Z is known as well as is asked for; looks ever more seldom.
   bool enough(std::int64_t t) {
-    if (!(options_.se > 0) || t < next_look_ || double(t) * chains_ * options_.num_leapfrog < options_.least)
-      return false;
+    if (!(options_.se > 0) || t < next_look_ || double(t) * chains_ * each_ < options_.least) return false;
     next_look_ = t + t / 4;
     return bridge_stepping_stones(samples(), 0, threads_).se() < 0.7 * options_.se;
   }
@@ -161,6 +161,7 @@ class Copies {
   const Pilot& pilot_;
   const CommunicationBarrier barrier_;
   int levels_, chains_;
+  double each_;  // gradients of a transition and its jump
   RunLength length_;
   std::unique_ptr<Engine> engine_;
   std::vector<double> ladder_, step_size_;

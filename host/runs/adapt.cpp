@@ -269,26 +269,21 @@ struct FoundModes {
   }
 };
 
-FoundModes find_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-                      const ScoutResult& scouted, const std::vector<std::uint32_t>& units) {
+FoundModes found_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                       const ScoutResult& scouted, const std::vector<std::uint32_t>& units) {
   constexpr int kParticles = 512;
   FoundModes modes;
   if (!options.searches) return modes;
   const int d = context.target->dim();
   for (std::size_t u = 0; u < units.size(); ++u) {
-    if (!options.modes.empty()) {
-      modes.of.push_back(modes_at(context, units[u], read_places(options.modes, d)));
-      continue;
-    }
     SearchPlan plan;
     plan.init_scale = options.init_scale;
-    plan.known = read_starts(options.init, d);
     plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
     const auto from = scouted.position.begin() + std::ptrdiff_t(u) * scouted.particles * d;
     plan.particles.assign(from, from + std::ptrdiff_t(std::min(kParticles, scouted.particles)) * d);
-    modes.of.push_back(search_modes(context, units[u], plan));
+    modes.of.push_back(find_modes(context, units[u], options.init, options.modes, std::move(plan)));
   }
   return modes;
 }
@@ -307,7 +302,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
                                read_starts(options.init, context.target->dim())));
   ScoutResult found = stage.result();
   Stage<FoundModes> search(*context.stages, "modes");
-  if (!search.done()) search.keep(find_modes(context, config, options, found, units));
+  if (!search.done()) search.keep(found_modes(context, config, options, found, units));
   const auto& modes = search.result().of;
   const RunContext jumping = config.mode_jumps ? with_jumps(context, units, modes) : context;
   const auto stream = [&](std::uint32_t unit) {  // no start of the search has its number

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 
 namespace lockstep {
@@ -39,6 +40,12 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
   }
   if (c.covered > 0) c.effective /= c.covered;
   return c;
+}
+
+bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z) {
+  if (base == "modes" && library.size() == 0)
+    throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
+  return base == "modes" || (base == "auto" && may && coverage_of(library, log_z).suffices());
 }
 
 bool wants_tied_base(const ModeLibrary& library) {

@@ -17,6 +17,9 @@ struct ModeCoverage {
   bool suffices() const { return modes >= 2 && covered >= 0.5 && effective >= 0.1; }
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
+/// Whether sampler.base leads to a base of these modes: asked for by name, or `auto` where nothing else speaks against it
+/// and they suffice. UserError where they are asked for and there are none.
+bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z);
 
 /// A defensive mixture: the share `defensive` is the normal of the moments given (a scout's), with 1.5 times their
 /// covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each

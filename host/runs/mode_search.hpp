@@ -17,8 +17,8 @@ int most_modes(int dim);
 int descents_at_once(int dim);
 
 struct SearchPlan {
-  double init_scale = 10;              // of the first starts, as --init-scale
-  std::vector<Eigen::VectorXd> known;  // points of the user's, which become candidates too
+  double init_scale = 10;                   // of the first starts, as --init-scale
+  std::vector<Eigen::VectorXd> known = {};  // points of the user's, which become candidates too
   std::vector<double> particles =
       {};                    // [particle][axis] of levels on the way to the target: starts of the first round
   double gradients = 2.5e6;  // that it may spend

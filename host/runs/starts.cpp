@@ -114,6 +114,14 @@ std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int 
   return read_starts(file.string(), dim);
 }
 
+SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
+                        const std::filesystem::path& modes, SearchPlan plan) {
+  const int d = context.target->dim();
+  if (!modes.empty()) return modes_at(context, unit, read_places(modes, d));
+  plan.known = read_starts(init, d);
+  return search_modes(context, unit, plan);
+}
+
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {
   const auto& [init, box, units, found, known, superchain] = plan;
   const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),
@@ -171,17 +179,14 @@ void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
   // be off by its weight.
   constexpr double kDefensive = 0.02;
   const int d = found.dim;
-  const auto begins_there = [&](std::size_t u) {
-    return config.base == "modes" ||
-           (config.base == "auto" && config.mode_jumps && !std::isfinite(config.model.box) &&
-            coverage_of(modes[u].library, found.log_z[u]).suffices());
-  };
   if (config.base == "modes" && modes.empty())
     throw UserError("sampler.base is modes (studies of samplers search for none). Use auto or scout");
+  const bool may = config.mode_jumps && !std::isfinite(config.model.box);
+  const auto begins_there = [&](std::size_t u) {
+    return begins_at_modes(config.base, may, modes[u].library, found.log_z[u]);
+  };
   bool any = false, tied = false;
   for (std::size_t u = 0; u < modes.size(); ++u) {
-    if (config.base == "modes" && modes[u].library.size() == 0)
-      throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
     any |= begins_there(u);
     tied |= begins_there(u) && wants_tied_base(modes[u].library);
   }

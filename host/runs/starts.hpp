@@ -17,6 +17,11 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 /// are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
 
+/// The modes that a run goes by: those of `--modes` where they are given, else what a search finds that begins at the
+/// points of `--init` too. `plan`: of the search, but for these points.
+SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
+                        const std::filesystem::path& modes, SearchPlan plan);
+
 /// Where chains are to start.
 struct StartPlan {
   const std::string& init;  // of the options
