@@ -61,9 +61,9 @@ def smc(log_density, sd, options):
     return run
 
 
-def by_lockstep(program, folder, settings, gradients, seed):
+def by_lockstep(program, folder, settings, gradients, seed, target="boltzmann"):
     """(log Z, its standard error, processor seconds, seconds, failed gates) of a run."""
-    command = [program, "evidence", "--target=boltzmann", f"--data={folder}", "--method=auto",
+    command = [program, "evidence", f"--target={target}", f"--data={folder}", "--method=auto",
                f"--gradients={gradients}", f"--seed={seed}", f"--threads={len(os.sched_getaffinity(0))}", "--json",
                "--quiet"]
     for setting in settings:

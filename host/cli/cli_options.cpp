@@ -28,6 +28,10 @@ const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU
 const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
+constexpr const char* kModesOut = "Folder for modes.json and modes.png; without it, no files.";
+constexpr const char* kRunOut =
+    "Folder for summary.json, run.toml, report.html and the rest; without it, no files.";
+
 /// "a, b or c": the methods of evidence for which it holds.
 std::string some_methods(bool (*holds)(const EvidenceMethod&)) {
   std::vector<std::string> names;
@@ -90,9 +94,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       device,
       threads,
       {"--precision", "NAME", text, where, "single, mixed (sums in double) or double.", true},
-      {"--out", "DIR", text, output,
-       modes ? "Folder for modes.json and modes.png; without it, no files."
-             : "Folder for summary.json, run.toml, report.html and the rest; without it, no files."},
+      {"--out", "DIR", text, output, modes ? kModesOut : kRunOut},
       {"--draws", "[N|all]", optional, output,
        "Store draws.nc too, with at most N draws of a parameter (default 1000)."},
       {"--weighted-draws", "", toggle, output,
