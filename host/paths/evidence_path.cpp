@@ -61,7 +61,7 @@ PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const
 
 /// The base with its metric, refitted where that is worth it.
 PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
-                   const ModeLibrary& modes) {
+                   const SearchResult& modes) {
   Stage<PathBase> fit(*context.stages, "fit");
   PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
@@ -70,8 +70,10 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
   const Pilot& first = pilot_stage(with_own_numbers(context, "metric"), "metric", base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
-  const bool may = c.mode_jumps && base.rough && c.bootstrap <= 0;  // the scout's base is nobody's wish
-  if (begins_at_modes(c.base, may, modes, base.log_zeta)) return base_of_modes(context, c, base, modes);
+  const bool may =
+      c.mode_jumps && base.rough && c.bootstrap <= 0 && !modes.full();  // the scout's is nobody's wish
+  if (begins_at_modes(c.base, may, modes.library, base.log_zeta))
+    return base_of_modes(context, c, base, modes.library);
   const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
@@ -147,8 +149,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   c.gradients = std::max(1.0, c.gradients - modes.gradients);
   const EvidenceJob job{c, run, whole.covariance};
   Stage<PathBase> stage(*context.stages, "base");
-  const PathBase& base =
-      stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes.library));
+  const PathBase& base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes));
   if (context.jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
   const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   auto [f, pilot] =

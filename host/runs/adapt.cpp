@@ -281,8 +281,12 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
-    const auto from = scouted.position.begin() + std::ptrdiff_t(u) * scouted.particles * d;
-    plan.particles.assign(from, from + std::ptrdiff_t(std::min(kParticles, scouted.particles)) * d);
+    // Neighbours have one ancestor: evenly spread.
+    const int every = std::max(1, scouted.particles / kParticles);
+    for (int p = 0; p < scouted.particles; p += every) {
+      const auto from = scouted.position.begin() + (std::ptrdiff_t(u) * scouted.particles + p) * d;
+      plan.particles.insert(plan.particles.end(), from, from + d);
+    }
     modes.of.push_back(find_modes(context, units[u], options.init, options.modes, std::move(plan)));
   }
   return modes;
@@ -311,7 +315,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
   // Points of --init have room already.
   const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
   for (std::size_t u = 0; u < modes.size() && makes_room; ++u)
-    include_modes(found, u, modes[u].library, stream(units[u]));
+    if (!modes[u].full()) include_modes(found, u, modes[u].library, stream(units[u]));
   Adapted out = WarmUp(jumping, config, options, found, modes).run();
   out.modes = modes;
   out.frozen.search_gradients.clear();
