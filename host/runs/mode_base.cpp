@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/mode_shape.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 
@@ -39,6 +40,14 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
     c.effective += mass * m.effective_share;
   }
   if (c.covered > 0) c.effective /= c.covered;
+  const auto order = library.by_mass();
+  double sum = 0, weighed = 0;
+  for (int k = 0; k < std::min(c.modes, most_used_modes(library.dim())); ++k)
+    if (const Mode& m = library[order[k]]; !std::isnan(m.log_mass)) {
+      sum += m.effective_share;
+      ++weighed;
+    }
+  c.effective = std::min(c.effective, weighed > 0 ? sum / weighed : 0) / usual_effective_share(library.dim());
   return c;
 }
 

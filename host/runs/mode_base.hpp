@@ -6,15 +6,16 @@
 
 namespace lockstep {
 
-/// How much of the target its modes hold, as far as importance sampling knows: the sum of their masses over exp(log_z),
-/// and the mean over them, by mass, of the share of draws that is effective.
+/// How much of the target its modes hold, as far as importance sampling knows: the sum of their masses over exp(log_z); and
+/// the share of draws that is effective as a multiple of what it is in normal modes, its mean by mass or its mean over the
+/// modes that a base is made of, whichever is smaller.
 struct ModeCoverage {
   double covered = 0, effective = 0;
   int modes = 0;
   /// Whether a base made of them is better than one normal: two modes or more that hold half of Z, of shapes that
   /// normals resemble. Where a target's mass lies in between, or in many more modes than are known, paths from such a
   /// base lose what it leaves out (docs/decisions/0014-modes.md).
-  bool suffices() const { return modes >= 2 && covered >= 0.5 && effective >= 0.1; }
+  bool suffices() const { return modes >= 2 && covered >= 0.5 && effective >= 1.0 / 3; }
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// Whether sampler.base leads to a base of these modes: asked for by name, or `auto` where nothing else speaks against it

@@ -15,7 +15,7 @@ constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kLeastEffective
 constexpr double kFewVisits = 20;
 constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
 
-/// Share of the draws, by weight, that each mode is nearest to, and how many of equal weight they are worth.
+/// Share of the draws, by weight, that each mode is the home of, and how many of equal weight they are worth.
 struct Visits {
   std::vector<double> share;
   double effective = 0;
@@ -27,19 +27,19 @@ Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) 
   const std::int64_t count = std::int64_t((all + step - 1) / step);
   double most = -INFINITY;
   for (std::size_t n = 0; n < draws.log_weight.size(); n += step) most = std::max(most, draws.log_weight[n]);
-  std::vector<int> nearest(count);
+  std::vector<int> home(count);
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (std::int64_t i = 0; i < count; ++i) {
     const float* from = draws.x.data() + std::size_t(i) * step * d;
     const std::vector<double> x(from, from + d);
-    nearest[i] = library.nearest(x.data());
+    home[i] = library.home(x.data());
   }
   Visits v{std::vector<double>(library.size(), 0.0)};
   double total = 0, square = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double w = draws.log_weight.empty() ? 1 : std::exp(draws.log_weight[i * step] - most);
-    if (nearest[i] < 0 || !(w > 0)) continue;
-    v.share[nearest[i]] += w;
+    if (home[i] < 0 || !(w > 0)) continue;
+    v.share[home[i]] += w;
     total += w;
     square += w * w;
   }

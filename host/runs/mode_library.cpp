@@ -21,6 +21,7 @@ void ModeLibrary::measure() {
     const Eigen::Map<const Rows> factor(modes_[inverse_.size()].factor.data(), dim_, dim_);
     inverse_.push_back(factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_)));
     widest_.push_back(factor.squaredNorm());  // the trace
+    log_det_.push_back(2 * factor.diagonal().array().log().sum());
   }
 }
 
@@ -40,6 +41,17 @@ int ModeLibrary::nearest(const double* x, double most) const {
       nearest = k;
     }
   return nearest;
+}
+
+int ModeLibrary::home(const double* x) const {
+  int home = -1;
+  double least = INFINITY;
+  for (int k = 0; k < size(); ++k)
+    if (const double far = distance(k, x, least - log_det_[k]) + log_det_[k]; far < least) {
+      least = far;
+      home = k;
+    }
+  return home;
 }
 
 double ModeLibrary::log_total() const {

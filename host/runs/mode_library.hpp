@@ -55,6 +55,9 @@ class ModeLibrary {
   double distance(int k, const double* x, double most = INFINITY) const;
   /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
   int nearest(const double* x, double most = INFINITY) const;
+  /// The mode whose normal is densest at x, all of one mass; -1 where none is. In many dimensions what a narrow mode holds
+  /// lies nearer to a wide one by distance alone.
+  int home(const double* x) const;
 
   /// Each mode's share of the total of their masses, and the log of that total.
   std::vector<double> shares() const;
@@ -68,6 +71,7 @@ class ModeLibrary {
     archive("modes", modes_);
     inverse_.clear();
     widest_.clear();
+    log_det_.clear();
     measure();
   }
 
@@ -78,6 +82,7 @@ class ModeLibrary {
   std::vector<Mode> modes_;
   std::vector<Eigen::MatrixXd> inverse_;  // of the factors
   std::vector<double> widest_;            // a bound on the covariance's largest eigenvalue
+  std::vector<double> log_det_;           // of the covariance
 };
 
 }  // namespace lockstep

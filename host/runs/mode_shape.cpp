@@ -74,7 +74,7 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
 #pragma omp parallel for num_threads(context.threads) schedule(static)
   for (int n = 0; n < kMassDraws; ++n) {
     const Vector at = x.col(n);
-    if (library.nearest(at.data()) != k) log_w[n] = -INFINITY;
+    if (library.home(at.data()) != k) log_w[n] = -INFINITY;
   }
   const double most = log_w.maxCoeff();
   if (!std::isfinite(most)) return;

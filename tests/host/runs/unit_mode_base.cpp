@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_base.hpp"
+#include "host/runs/mode_shape.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ TEST(ModeCoverage, IsWhatModesHold) {
   two.add(mode(Vector::Ones(2), Matrix::Identity(2, 2), std::log(1.0), 0.1));
   const ModeCoverage all = coverage_of(two, std::log(4.0));
   EXPECT_NEAR(all.covered, 1, 1e-12);
-  EXPECT_NEAR(all.effective, 0.25, 1e-12);
+  EXPECT_NEAR(all.effective, 0.2 / usual_effective_share(2), 1e-12);
   EXPECT_TRUE(all.suffices());
   EXPECT_TRUE(coverage_of(two, std::log(1.0)).suffices()) << "a scout may have lost some";
   EXPECT_FALSE(coverage_of(two, std::log(9.0)).suffices());

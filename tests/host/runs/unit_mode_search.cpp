@@ -246,6 +246,25 @@ TEST(ModeSearch, TellsANarrowModeFromTheWideOneAroundIt) {
   }
 }
 
+TEST(ModeSearch, WeighsNarrowModesBesideWideOnesInManyDimensions) {
+  Case<MixtureTarget> c(
+      two(50, 6, 0.25));  // draws of the narrow one are nearer to the wide one by distance alone
+  const SearchResult r =
+      modes_at(c.context, 0, {Eigen::VectorXd::Zero(50), 6 * Eigen::VectorXd::Unit(50, 0)});
+  ASSERT_EQ(r.library.size(), 2);
+  for (int k = 0; k < 2; ++k) {
+    const Mode& m = r.library[k];
+    const double share = m.factor[0] < 0.5 ? 0.3 : 0.7;
+    EXPECT_GT(m.effective_share, 0.05);
+    EXPECT_NEAR(std::exp(m.log_mass), share, 4 * share / std::sqrt(256 * m.effective_share)) << k;
+  }
+  const std::vector<double> typical(50, 0.25);  // of the origin's mode by either measure
+  EXPECT_EQ(r.library.home(typical.data()), r.library[0].factor[0] < 0.5 ? 1 : 0);
+  std::vector<double> of_narrow = typical;
+  of_narrow[0] += 6;
+  EXPECT_NE(r.library.home(of_narrow.data()), r.library.nearest(of_narrow.data()));
+}
+
 TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
   MemoryInput in = two(4, 0, 1);
   in.arrays.erase("sds");
