@@ -15,9 +15,11 @@ constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kLeastEffective
 constexpr double kFewVisits = 20;
 constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
 
-/// Share of the draws, by weight, that each mode is the home of, and how many of equal weight they are worth.
+/// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
+/// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home. And how many of equal
+/// weight they are worth.
 struct Visits {
-  std::vector<double> share;
+  std::vector<double> home, near;
   double effective = 0;
 };
 Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) {
@@ -27,23 +29,27 @@ Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) 
   const std::int64_t count = std::int64_t((all + step - 1) / step);
   double most = -INFINITY;
   for (std::size_t n = 0; n < draws.log_weight.size(); n += step) most = std::max(most, draws.log_weight[n]);
-  std::vector<int> home(count);
+  std::vector<int> home(count), near(count);
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (std::int64_t i = 0; i < count; ++i) {
     const float* from = draws.x.data() + std::size_t(i) * step * d;
     const std::vector<double> x(from, from + d);
     home[i] = library.home(x.data());
+    near[i] = library.nearest(x.data());
   }
-  Visits v{std::vector<double>(library.size(), 0.0)};
+  const std::vector<double> none(library.size(), 0.0);
+  Visits v{none, none};
   double total = 0, square = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double w = draws.log_weight.empty() ? 1 : std::exp(draws.log_weight[i * step] - most);
-    if (home[i] < 0 || !(w > 0)) continue;
-    v.share[home[i]] += w;
+    if (home[i] < 0 || near[i] < 0 || !(w > 0)) continue;
+    v.home[home[i]] += w;
+    v.near[near[i]] += w;
     total += w;
     square += w * w;
   }
-  for (double& s : v.share) s /= total > 0 ? total : 1;
+  for (auto* shares : {&v.home, &v.near})
+    for (double& s : *shares) s /= total > 0 ? total : 1;
   v.effective = square > 0 ? total * total / square : 0;
   return v;
 }
@@ -62,12 +68,15 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
   std::vector<int> expected;
   for (const int k : library.by_mass())
     if (due_of(library[k], log_z).share > kLeastShare) expected.push_back(k);
+  const auto share_of = [&](int k) {
+    return due_of(library[k], log_z).known ? visits.home[k] : visits.near[k];
+  };
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
   int unseen = 0, missed = 0, fewer = 0, first = -1;
   for (const int k : expected) {
     const Due due = due_of(library[k], log_z);
-    const double draws = visits.effective * due.share, share = visits.share[k];
+    const double draws = visits.effective * due.share, share = share_of(k);
     unseen += !(share > 0);
     const bool misses =
         share > 0 ? due.known && share < due.share / kFactor && draws >= kFewVisits : draws >= none;
@@ -84,7 +93,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
         "be; "
         "the largest, at x[0] = {:.4g}, holds {:.2g} of the draws and should hold {:.2g}: run longer, with "
         "more chains, or by another method",
-        missed, expected.size(), library[first].place[0], visits.share[first],
+        missed, expected.size(), library[first].place[0], share_of(first),
         due_of(library[first], log_z).share));
   } else if (unseen > 0) {
     v.warnings.push_back(fmt::format(

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_base.hpp"
-#include "host/runs/mode_shape.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "host/runs/mode_shape.hpp"
 
 namespace lockstep {
 namespace {

@@ -171,6 +171,25 @@ TEST(ModeGate, AsksForAVisitWhereTheMassIsNotKnown) {
   EXPECT_EQ(judged(r, 0, 0).failed, "modes");
 }
 
+TEST(ModeGate, AVisitIsToBeNearestWhereAModeIsNoDrawsHome) {
+  SearchResult r = library_of_two(0.02);
+  r.library = ModeLibrary(1);
+  for (const double sd : {1.0, 10.0}) {  // the wide one about the narrow one
+    Mode m;
+    m.place = {sd < 5 ? 0.5 : 0.0};
+    m.factor = {sd};
+    m.log_mass = m.laplace_log_mass = std::log(0.5);
+    m.effective_share = 0.02;
+    m.hits = 10;
+    r.library.add(m);
+  }
+  std::vector<float> x(1000, 0.5f);
+  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "modes");
+  std::fill_n(x.begin(), 100, 0.0f);
+  EXPECT_EQ(r.library.home(std::vector<double>{0}.data()), 0);
+  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "");
+}
+
 TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
   const SearchResult r = library_of_two(0.5);
   EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
