@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything in this folder beside lockstep, in turn, in a quarter of an hour on two processors without other work:
+# Everything in this folder beside lockstep, in turn, in half an hour on two processors without other work:
 #
 #     PYTHON=/tmp/peers/bin/python LOCKSTEP_DATA=FOLDER bash bench/peers/run.sh build/cpu-release OUT
 #
@@ -40,6 +40,7 @@ hmc() {
 cut -d' ' -f1 /proc/loadavg >"$out/load-before"
 hmc hmc-1 0
 hmc hmc-2 0,1 --peers
+measure mixtures 0 "$python" "$here/smc_mixtures.py" --lockstep "$build/lockstep" --seeds "$seeds"
 if [[ -n $data ]]; then
   measure evidence 0 "$python" "$here/smc_blackjax.py" "$data/boltzmann-28/sys101" --lockstep "$build/lockstep" \
     --seeds "$seeds"

@@ -75,7 +75,7 @@ def screened(one, dim, options):
         errors = [float(run(jax.random.key(100 + seed))[0]) for seed in range(SCREENED)]
         cost = (time.process_time() - start) / SCREENED
         found.append((cost * np.mean(np.square(errors)) / options.rmse**2, setting, run))
-    return sorted(found, key=lambda entry: entry[0])
+    return sorted(found, key=lambda entry: entry[0] if np.isfinite(entry[0]) else np.inf)
 
 
 def main():

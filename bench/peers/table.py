@@ -78,6 +78,13 @@ def decoder(out):
     return turns
 
 
+def show_costs(title, table, rmse):
+    print(f"\n{title}: processor seconds to RMSE {rmse}, with 90 % interval")
+    for name, r in table.items():
+        print(f"  {name:48s} {r['cpu_to_rmse']:7.3g} ({r['interval'][0]:.2g} to {r['interval'][1]:.2g}); RMSE "
+              f"{r['rmse']:.4f} bias {r['bias']:+.4f} in {r['cpu']:.2f} s")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit("table.py takes two arguments: the folder of lockstep's programs, and that of the figures")
@@ -97,11 +104,12 @@ def main():
                 "precision": {"lockstep": "mixed", "others": run["precision"]},
                 "lockstep_over_others": {of: over_forms(run, of) for of in ("wall", "cpu")},
                 "rates": run["rates"]}
+    if mixtures := read(out / "mixtures.json"):
+        for target, table in mixtures["results"].items():
+            show_costs(f"log Z of {target}", table, mixtures["rmse"])
+        results["mixtures_beside_blackjax"] = mixtures
     if evidence := read(out / "evidence.json"):
-        print(f"\nlog Z: processor seconds to RMSE {evidence['rmse']}, with 90 % interval")
-        for name, r in evidence["results"].items():
-            print(f"  {name:48s} {r['cpu_to_rmse']:7.3g} ({r['interval'][0]:.2g} to {r['interval'][1]:.2g}); RMSE "
-                  f"{r['rmse']:.4f} bias {r['bias']:+.4f} in {r['cpu']:.2f} s")
+        show_costs("log Z of a Boltzmann relaxation", evidence["results"], evidence["rmse"])
         results["evidence_beside_blackjax"] = evidence
     if turns := decoder(out):
         print("\ndecoder, two cores, in turn:", json.dumps(turns))

@@ -142,7 +142,8 @@ void show_modes(const RunOptions& run) {
   size.dim = target->dim();
   size.searches = true;
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
-  const SearchResult found = find_modes(context, 0, run.init, run.modes, plan);
+  const SearchResult found = run.modes.empty() ? find_modes(context, 0, run.init, run.modes, plan)
+                                               : modes_at(context, 0, read_places(run.modes, target->dim()));
   const std::string text = summary_text(as_json(run, *target, found));
   if (run.json) {
     fmt::print("{}", text);

@@ -56,6 +56,7 @@ void print_modes(const ModesSummary& m) {
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
   if (m.base) fmt::print(", a mixture of them the base");
+  if (m.expected == 0) return;
   if (m.expected && *m.visited == *m.expected)
     fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
   else if (m.expected)

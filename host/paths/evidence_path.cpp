@@ -181,8 +181,8 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
   const bool of_draws =
       c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
-  std::vector<double> sd = base.density.sd();
-  for (double& v : sd) v /= c.base_inflation;
+  std::vector<double> sd = base.of_modes ? width_of(base.density) : base.density.sd();
+  for (double& v : sd) v /= base.of_modes ? 1 : c.base_inflation;
   const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
   if (widest > kNarrow) {
     f.failed.push_back("base");

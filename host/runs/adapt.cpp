@@ -134,7 +134,7 @@ class WarmUp {
     auto mean = unit_means(stats, stat_acceptance, chains, int(units_.size()));
     if (!config_.harmonic) return mean;
     const auto harmonic = harmonic_acceptance(stats, chains, int(units_.size()));
-    const double least = std::max(1.0, (1 - config_.target_acceptance) / (1 - kMost));
+    const double least = std::max(5.0, (1 - config_.target_acceptance) / (1 - kMost));
     for (std::size_t u = 0; u < mean.size(); ++u) mean[u] = std::max(harmonic[u], 1 - least * (1 - mean[u]));
     return mean;
   }
@@ -282,7 +282,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
     // Neighbours have one ancestor: evenly spread.
-    const int every = std::max(1, scouted.particles / kParticles);
+    const int every = (scouted.particles + kParticles - 1) / kParticles;
     for (int p = 0; p < scouted.particles; p += every) {
       const auto from = scouted.position.begin() + (std::ptrdiff_t(u) * scouted.particles + p) * d;
       plan.particles.insert(plan.particles.end(), from, from + d);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/mode_base.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -14,7 +16,7 @@ std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit,
                                     const SamplerConfig& config) {
   if (config.instrument != SamplerConfig::Instrument::bridge || !config.base_sd.empty()) return {};
   const Frozen& f = run.frozen;
-  if (run.of_modes()) return f.full_base[unit].sd();
+  if (run.of_modes()) return width_of(f.full_base[unit]);
   const std::size_t d = f.base_sd.size() / f.step_size.size();
   std::vector<double> sd(f.base_sd.begin() + unit * d, f.base_sd.begin() + (unit + 1) * d);
   for (double& v : sd) v /= config.base_inflation;

@@ -32,22 +32,22 @@ Matrix common_factor(const std::vector<NormalComponent>& components) {
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
   ModeCoverage c;
   c.modes = library.size();
-  for (int k = 0; k < library.size(); ++k) {
-    const Mode& m = library[k];
+  const auto order = library.by_mass();
+  double all = 0, by_mass = 0, by_mode = 0, weighed = 0;
+  for (int k = 0; k < c.modes; ++k) {
+    const Mode& m = library[order[k]];
     if (std::isnan(m.log_mass)) continue;
     const double mass = std::exp(m.log_mass - log_z);
+    all += mass;
+    if (k >= most_used_modes(library.dim())) continue;
     c.covered += mass;
-    c.effective += mass * m.effective_share;
+    by_mass += mass * m.effective_share;
+    by_mode += m.effective_share;
+    ++weighed;
   }
-  if (c.covered > 0) c.effective /= c.covered;
-  const auto order = library.by_mass();
-  double sum = 0, weighed = 0;
-  for (int k = 0; k < std::min(c.modes, most_used_modes(library.dim())); ++k)
-    if (const Mode& m = library[order[k]]; !std::isnan(m.log_mass)) {
-      sum += m.effective_share;
-      ++weighed;
-    }
-  c.effective = std::min(c.effective, weighed > 0 ? sum / weighed : 0) / usual_effective_share(library.dim());
+  if (!(c.covered > 0)) return c;
+  c.of_known = c.covered / all;
+  c.effective = std::min(by_mass / c.covered, by_mode / weighed) / usual_effective_share(library.dim());
   return c;
 }
 
@@ -55,6 +55,12 @@ bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& libra
   if (base == "modes" && library.size() == 0)
     throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
   return base == "modes" || (base == "auto" && may && coverage_of(library, log_z).suffices());
+}
+
+std::vector<double> width_of(const BaseDensity& base) {
+  std::vector<double> width = base.sd();
+  for (int i = 0; i < base.dim(); ++i) width[i] = std::max(width[i], base.components[0].factor.row(i).norm());
+  return width;
 }
 
 bool wants_tied_base(const ModeLibrary& library) {

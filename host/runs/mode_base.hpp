@@ -6,16 +6,16 @@
 
 namespace lockstep {
 
-/// How much of the target its modes hold, as far as importance sampling knows: the sum of their masses over exp(log_z); and
-/// the share of draws that is effective as a multiple of what it is in normal modes, its mean by mass or its mean over the
-/// modes that a base is made of, whichever is smaller.
+/// How much of the target those modes hold that a base is made of, as far as importance sampling knows: the sum of their
+/// masses over exp(log_z), and over that of all modes known; and the share of draws that is effective as a multiple of what it is in normal modes, its mean by mass or over
+/// the modes, whichever is smaller.
 struct ModeCoverage {
-  double covered = 0, effective = 0;
+  double covered = 0, of_known = 0, effective = 0;
   int modes = 0;
   /// Whether a base made of them is better than one normal: two modes or more that hold half of Z, of shapes that
   /// normals resemble. Where a target's mass lies in between, or in many more modes than are known, paths from such a
   /// base lose what it leaves out (docs/decisions/0014-modes.md).
-  bool suffices() const { return modes >= 2 && covered >= 0.5 && effective >= 1.0 / 3; }
+  bool suffices() const { return modes >= 2 && covered >= 0.5 && of_known >= 0.9 && effective >= 1.0 / 3; }
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// Whether sampler.base leads to a base of these modes: asked for by name, or `auto` where nothing else speaks against it
@@ -29,6 +29,8 @@ bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& libra
 /// own mean variance in terms of that.
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean,
                       const Eigen::MatrixXd& covariance, bool tied, double defensive = 0.2);
+/// How wide such a base is along each axis: the mixture as a whole, or its defensive part, which alone has to hold tails.
+std::vector<double> width_of(const BaseDensity& base);
 bool wants_tied_base(const ModeLibrary& library);
 /// Numbers of the longest of them (Engine::set_base).
 double most_base_numbers(int dim);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/runs/mode_shape.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -96,6 +98,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
         missed, expected.size(), library[first].place[0], share_of(first),
         due_of(library[first], log_z).share));
   } else if (unseen > 0) {
+    if (2 * unseen > int(expected.size())) v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
         "{} of the {} modes that should hold over 1 % were visited by none of some {:.0f} independent draws, "
         "which are too "
@@ -109,12 +112,30 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
   }
 }
 
+/// Importance masses err low: where those that are known come to more than the run's Z, it left something out.
+void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
+  constexpr double kErrors = 4, kMost = 1.2;
+  double total = 0, square = 0;
+  for (int k = 0; k < library.size(); ++k) {
+    const Due due = due_of(library[k], log_z);
+    if (!due.known) continue;
+    total += due.share;
+    square += due.share * due.share / (kMassDraws * library[k].effective_share);
+  }
+  if (!(total - kErrors * std::sqrt(square) > kMost)) return;
+  v.failed = "modes";
+  v.warnings.push_back(
+      fmt::format("the modes found hold {:.2g} times exp(log Z), by importance sampling: this run leaves "
+                  "something out; another base, or method",
+                  total));
+}
+
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953).
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   const int n = found.library.size();
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;
-  for (int k = 0; k < n; ++k) once += found.library[k].hits <= 1;
+  for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
   if (once > 0)
     v.warnings.push_back(fmt::format(
         "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
@@ -148,6 +169,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     return v;
   }
   judge_visits(v, library, visited(library, draws, threads), z);
+  if (own && v.failed.empty()) judge_total(v, library, z);
   return v;
 }
 

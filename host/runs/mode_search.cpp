@@ -81,7 +81,7 @@ class Search {
                         &x - places.data() + 1));
     }
     weigh_modes(result_.library, points_, context_, unit_);
-    result_.stopped = kSearchGiven;
+    result_.stopped = result_.library.size() < most_modes_ ? kSearchGiven : kSearchModes;
     result_.gradients = spent();
     return std::move(result_);
   }
@@ -110,7 +110,8 @@ class Search {
   double least_hits() const {
     double least = INFINITY;
     for (int k = 0; k < result_.library.size(); ++k)
-      if (!negligible(k)) least = std::min(least, result_.library[k].hits);
+      if (!negligible(k) && result_.library[k].hits > 0)  // 0: a hint that no descent finds
+        least = std::min(least, result_.library[k].hits);
     return least;
   }
   bool negligible(int k) const { return result_.library[k].laplace_log_mass < highest_ - kNegligible; }
@@ -120,7 +121,13 @@ class Search {
       if (!negligible(k)) kept.add(std::move(result_.library[k]));
     result_.library = std::move(kept);
   }
-  std::string reason() const {
+  int count() const {
+    int n = 0;
+    for (int k = 0; k < result_.library.size(); ++k) n += !negligible(k);
+    return n;
+  }
+  std::string reason() {
+    if (result_.library.size() >= most_modes_ && count() < most_modes_) drop_negligible();
     if (result_.library.size() >= most_modes_) return kSearchModes;
     const bool enough = result_.starts >= kManyStarts || spent() + mass_cost() >= kEnough * budget_;
     if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;

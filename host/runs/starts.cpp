@@ -117,8 +117,13 @@ std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int 
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
                         const std::filesystem::path& modes, SearchPlan plan) {
   const int d = context.target->dim();
-  if (!modes.empty()) return modes_at(context, unit, read_places(modes, d));
   plan.known = read_starts(init, d);
+  if (!modes.empty()) {
+    const auto places = read_places(modes, d);
+    SearchResult given = modes_at(context, unit, places);
+    if (given.library.size() > 1) return given;
+    plan.known.insert(plan.known.end(), places.begin(), places.end());
+  }
   return search_modes(context, unit, plan);
 }
 

@@ -17,8 +17,8 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 /// are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
 
-/// The modes that a run goes by: those of `--modes` where they are given, else what a search finds that begins at the
-/// points of `--init` too. `plan`: of the search, but for these points.
+/// The modes that a run goes by: those of `--modes` where two or more are given (one alone would leave nothing to compare),
+/// else what a search finds that begins at the points of `--init` and there too. `plan`: of the search, but for these points.
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
                         const std::filesystem::path& modes, SearchPlan plan);
 

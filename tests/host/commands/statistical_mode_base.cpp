@@ -85,10 +85,14 @@ TEST(BaseOfModes, IsOfWhatIsGiven) {
   RunOptions r = options("mixture", "st", "modes", 3);
   r.data = modes(6, 4);
   r.modes = testing::TempDir() + "places.csv";
-  write_atomically(r.modes,
-                   "0,0,0,0,0,0\n");  // a descent finds one of them: the base is that and the scout's
-  const Json s = run(r);
-  EXPECT_THAT(s["diagnostics"]["base"].get<std::string>(), HasSubstr("2 components"));
+  const auto base_of = [&](const char* places) {
+    write_atomically(r.modes, places);
+    return run(r)["diagnostics"]["base"].get<std::string>();
+  };
+  // Descents find one mode each: the base is these and the scout's.
+  EXPECT_THAT(base_of("0,0,0,0,0,0\n9,-9,9,-9,9,-9\n"), HasSubstr("3 components"));
+  // One mode alone would leave nothing to compare: the others are searched for.
+  EXPECT_THAT(base_of("0,0,0,0,0,0\n"), HasSubstr("5 components"));
 }
 
 TEST(BaseOfModes, IsNoBaseOfOneModeOrOfShapesThatNormalsAreNot) {

@@ -50,6 +50,23 @@ TEST(ModeCoverage, IsWhatModesHold) {
   EXPECT_NEAR(coverage_of(two, std::log(4.0)).covered, 0.25, 1e-12);
 }
 
+TEST(ModeCoverage, CountsWhatABaseHolds) {
+  ModeLibrary many(2);  // of 60 alike a base holds 32
+  for (int k = 0; k < 60; ++k)
+    many.add(mode(Vector::Constant(2, 10.0 * k), Matrix::Identity(2, 2), std::log(1.0 / 60), 0.5));
+  const ModeCoverage c = coverage_of(many, 0);
+  EXPECT_NEAR(c.covered, 32.0 / 60, 1e-12);
+  EXPECT_NEAR(c.of_known, 32.0 / 60, 1e-12);
+  EXPECT_FALSE(c.suffices());
+}
+
+TEST(ModeBase, IsAsWideAsItsDefensivePart) {
+  const auto modes = library(2, {0.0, 0.0});
+  const BaseDensity base = mode_base(modes, Vector::Constant(2, 2.0), 100 * Matrix::Identity(2, 2), false);
+  EXPECT_NEAR(width_of(base)[0], std::sqrt(150.0), 1e-9);
+  EXPECT_LT(base.sd()[0], 8);
+}
+
 TEST(ModeBase, IsDefensive) {
   const auto modes = library(3, {0.0, std::log(4.0), -80.0});
   const Vector mean = Vector::Constant(3, 2.0);

@@ -190,6 +190,31 @@ TEST(ModeGate, AVisitIsToBeNearestWhereAModeIsNoDrawsHome) {
   EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "");
 }
 
+TEST(ModeGate, WhereMostModesWereNotVisitedNothingIsEstablished) {
+  SearchResult r = library_of_two(0.5);
+  r.library = ModeLibrary(1);
+  for (int k = 0; k < 50; ++k) {  // of a fiftieth each
+    Mode m;
+    m.place = {10.0 * k};
+    m.factor = {1};
+    m.log_mass = m.laplace_log_mass = -std::log(50.0);
+    m.effective_share = 0.5;
+    m.hits = 10;
+    r.library.add(m);
+  }
+  std::vector<float> x(100);
+  for (int n = 0; n < 100; ++n) x[n] = 10.0f * float(n % 20);
+  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "modes_mass");
+  for (int n = 0; n < 100; ++n) x[n] = 10.0f * float(n % 40);
+  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "");
+}
+
+TEST(ModeGate, FailsWhereTheMassesKnownAreMoreThanZ) {
+  const SearchResult r = library_of_two(0.5);  // 128 effective draws of each
+  EXPECT_EQ(judged(r, 300, -0.2).failed, "");
+  EXPECT_EQ(judged(r, 300, -0.65).failed, "modes");
+}
+
 TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
   const SearchResult r = library_of_two(0.5);
   EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
