@@ -156,10 +156,10 @@ GATES = {
               "Modes that were found before the run, and how many of those that should hold over 1 % were visited at "
               "least a third as often as they should be. That there are no others nobody can know.",
               "A mode is missing: run longer, with more --chains, or by another method."),
-    "modes_mass": (lambda _: None, "known within a factor of 2",
-                   "What each mode that was found should hold.",
-                   "Nobody can say whether this run visits its modes as it should: a sampler with a log Z can (pe, or "
-                   "lockstep evidence)."),
+    "modes_mass": (lambda _: None, "known within a factor of 2, and most of the modes visited",
+                   "What each mode that was found should hold, and whether draws met it.",
+                   "Nobody can say whether this run visits its modes as it should: run longer, or by a sampler with a log Z "
+                   "(pe, or lockstep evidence)."),
     "rhat": (lambda run: None if run.get("diagnostics", "nested_rhat_max") else worst(run, "rhat_max"), "at most 1.05",
              "R-hat, the largest over the parameters: how much further apart the chains lie than each of them reaches "
              "(1: not at all).",

@@ -19,7 +19,7 @@ struct SeenDraws {
 
 struct ModesVerdict {
   /// The gate that failed: `modes`, where a mode was not visited as it should be; `modes_mass`, where nobody knows how
-  /// much each should hold, or no draws are kept (then the verdict is not established); or "".
+  /// much each should hold, or most were not visited, or no draws are kept (then the verdict is not established); or "".
   std::string failed;
   std::vector<std::string> warnings;
   ModesSummary summary;
