@@ -51,7 +51,7 @@ def mixtures():
 
 
 def log_density(means, weights, covariances):
-    """In units of the mixture's own standard deviations about its mean, and its log Z there."""
+    """In units of the mixture's own standard deviations about its mean: log Z is 0."""
     mean = weights @ means
     sd = np.sqrt(weights @ (means**2 + np.diagonal(covariances, axis1=1, axis2=2)) - mean**2)
     factors = np.array([np.linalg.inv(np.linalg.cholesky(c / np.outer(sd, sd))) for c in covariances])

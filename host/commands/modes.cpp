@@ -127,8 +127,9 @@ void show_modes(const RunOptions& run) {
   SearchPlan plan;
   plan.init_scale = run.init_scale;
   plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
-  read_starts(run.init, target->dim());  // complain before a folder is taken
-  if (!run.modes.empty()) read_places(run.modes, target->dim());
+  plan.known = read_starts(run.init, target->dim());
+  const auto places =
+      run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
   FolderLock lock;
   if (!run.out.empty()) {
     lock = FolderLock(run.out);
@@ -142,8 +143,8 @@ void show_modes(const RunOptions& run) {
   size.dim = target->dim();
   size.searches = true;
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
-  const SearchResult found = run.modes.empty() ? find_modes(context, 0, run.init, run.modes, plan)
-                                               : modes_at(context, 0, read_places(run.modes, target->dim()));
+  const SearchResult found =
+      run.modes.empty() ? search_modes(context, 0, plan) : modes_at(context, 0, places);
   const std::string text = summary_text(as_json(run, *target, found));
   if (run.json) {
     fmt::print("{}", text);

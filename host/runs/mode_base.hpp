@@ -7,8 +7,8 @@
 namespace lockstep {
 
 /// How much of the target those modes hold that a base is made of, as far as importance sampling knows: the sum of their
-/// masses over exp(log_z), and over that of all modes known; and the share of draws that is effective as a multiple of what it is in normal modes, its mean by mass or over
-/// the modes, whichever is smaller.
+/// masses over exp(log_z), and over that of all modes known; and the share of draws that is effective as a multiple of what it
+/// is in normal modes, its mean by mass or over the modes, whichever is smaller.
 struct ModeCoverage {
   double covered = 0, of_known = 0, effective = 0;
   int modes = 0;

@@ -23,6 +23,7 @@ constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
 struct Visits {
   std::vector<double> home, near;
   double effective = 0;
+  double of(int k, bool mass_known) const { return mass_known ? home[k] : near[k]; }
 };
 Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) {
   const std::size_t d = library.dim(), all = draws.x.size() / d;
@@ -70,15 +71,12 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
   std::vector<int> expected;
   for (const int k : library.by_mass())
     if (due_of(library[k], log_z).share > kLeastShare) expected.push_back(k);
-  const auto share_of = [&](int k) {
-    return due_of(library[k], log_z).known ? visits.home[k] : visits.near[k];
-  };
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
   int unseen = 0, missed = 0, fewer = 0, first = -1;
   for (const int k : expected) {
     const Due due = due_of(library[k], log_z);
-    const double draws = visits.effective * due.share, share = share_of(k);
+    const double draws = visits.effective * due.share, share = visits.of(k, due.known);
     unseen += !(share > 0);
     const bool misses =
         share > 0 ? due.known && share < due.share / kFactor && draws >= kFewVisits : draws >= none;
@@ -89,14 +87,14 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& vis
   v.summary.expected = int(expected.size());
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
+    const Due due = due_of(library[first], log_z);
     v.failed = "modes";
     v.warnings.push_back(fmt::format(
         "{} of the {} modes that should hold over 1 % were visited less than a third as often as they should "
         "be; "
         "the largest, at x[0] = {:.4g}, holds {:.2g} of the draws and should hold {:.2g}: run longer, with "
         "more chains, or by another method",
-        missed, expected.size(), library[first].place[0], share_of(first),
-        due_of(library[first], log_z).share));
+        missed, expected.size(), library[first].place[0], visits.of(first, due.known), due.share));
   } else if (unseen > 0) {
     if (2 * unseen > int(expected.size())) v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(

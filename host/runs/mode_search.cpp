@@ -121,13 +121,8 @@ class Search {
       if (!negligible(k)) kept.add(std::move(result_.library[k]));
     result_.library = std::move(kept);
   }
-  int count() const {
-    int n = 0;
-    for (int k = 0; k < result_.library.size(); ++k) n += !negligible(k);
-    return n;
-  }
   std::string reason() {
-    if (result_.library.size() >= most_modes_ && count() < most_modes_) drop_negligible();
+    if (result_.library.size() >= most_modes_) drop_negligible();
     if (result_.library.size() >= most_modes_) return kSearchModes;
     const bool enough = result_.starts >= kManyStarts || spent() + mass_cost() >= kEnough * budget_;
     if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
