@@ -248,7 +248,8 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   const E a = select(legal, exp(min(log_ratio, E(0))), E(0));  // NaN compares false: rejected
   const E u = cast<E>(draw.uniform(spec.accept));
   const auto accept = mask_and(legal, u < a);
-  const E diverging = select(log_ratio >= E(S(-1000)), E(0), E(1));
+  const E diverging =
+      select(proposal.diverged >= E(0), proposal.diverged, select(log_ratio >= E(S(-1000)), E(0), E(1)));
   if (float* place = draw_place(spec, draw.iteration, w); place != nullptr && draw.part == 0) {
     const E after = (proposal.kinetic - proposal.log_ratio) - w.ce[0];  // finite where it was accepted
     put_draw(w, place, model.dim() + draw_diverging, diverging);
@@ -259,10 +260,10 @@ LOCKSTEP_FN void stage_accept(const Model& model, const LaunchSpec& spec, const 
   select_rows(model.rows(), accept_state, w.g, w.gradient);
   select_rows(model.cache_rows(), accept, w.ce, w.cache);
   proposal.accepted = select(accept, E(1), E(0));
-  proposal.acceptance = a;
+  proposal.acceptance = select(proposal.statistic >= E(0), proposal.statistic, a);
   add_to(w.stats + stat_gradients * kTile, proposal.steps * L(scalar_t<L>(model.samples())));
   if (draw.part > 0) return;
-  add_to(w.stats + stat_acceptance * kTile, a);
+  add_to(w.stats + stat_acceptance * kTile, proposal.acceptance);
   add_to(w.stats + stat_accepted * kTile, proposal.accepted);
   add_to(w.stats + stat_divergences * kTile, diverging);
 }

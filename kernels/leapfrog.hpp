@@ -119,7 +119,9 @@ struct Proposal {
   L jitter = L(1);     // the trajectory's share of its mean length
   L step = L(0);       // the step size of this iteration
   E kinetic = E(0);  // kinetic(old), which is finite whatever became of the trajectory; 0 without a momentum
-  E acceptance = E(0);  // its probability, and 1 or 0: the driver's answer
+  E statistic = E(-1);  // what step sizes follow, where it is not the probability of acceptance; else below 0
+  E diverged = E(-1);   // 1 or 0 where it is known, else below 0: as log_ratio says
+  E acceptance = E(0);  // its probability (or the statistic), and 1 or 0: the driver's answer
   E accepted = E(0);
 };
 /// f(part of a, the same of b) for all parts.
@@ -130,6 +132,8 @@ LOCKSTEP_FN void each_part(A& a, B& b, F&& f) {
   f(a.jitter, b.jitter);
   f(a.step, b.step);
   f(a.kinetic, b.kinetic);
+  f(a.statistic, b.statistic);
+  f(a.diverged, b.diverged);
   f(a.acceptance, b.acceptance);
   f(a.accepted, b.accepted);
 }

@@ -38,6 +38,8 @@ enum class Purpose : std::uint32_t {
   mode_mass = 18,     // draws around a mode, by which its mass is estimated
   mode_jump = 19,     // which sample jumps, and to which mode
   base_draw = 20,     // draws of the base in the place of a jump
+  tree = 21,          // directions and states of a trajectory that doubles
+  worlds = 22,        // the coordinate between two worlds, and its momentum
 };
 
 struct StreamKey {

@@ -83,12 +83,15 @@ struct TransitionInfo {
   double target_acceptance =
       0.9;                    // of dual averaging (of HMC at 0.8 the banana's tails are biased, and silent)
   bool harmonic_mean = true;  // over chains: false where proposals are meant to be rejected
+  bool windows = false;       // warms up in Stan's windows unless told otherwise
   std::vector<TransitionField> fields = {};
   std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
   std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
   std::vector<TransitionSetting> settings = {};
   std::vector<TransitionGate> gates = {};
-  KnownSteps known_steps[2] = {};  // of states in float and in double; filled in where it is compiled
+  // Filled in where it is compiled:
+  KnownSteps known_steps[2] = {};  // of states in float and in double
+  bool self_ending = false;
 };
 
 /// What a transition is unless it says otherwise.

@@ -142,6 +142,9 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
                     run.iterations, kMostIterations));
   if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
   if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
+  if (c.windows) s.no_effect({"warmup_chains"}, "in windows the recorded chains adapt themselves");
+  if (c.mode_jumps && c.transition->self_ending)
+    s.refuse("mode_jumps", "false with transition " + c.transition->name + ", which ends when it sees fit");
   if (run.init != "scout" && c.instrument != Instrument::bridge)
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
@@ -193,7 +196,10 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
                                    : hmc && pe  ? kExtendedAcceptance
                                                 : c.transition->target_acceptance,
                                    0.05, 0.999);
-  c.adapt = s.one_of("adapt", "auto", {"auto", "none"}) == "auto";
+  const auto adapt =
+      s.one_of("adapt", !pe && c.transition->windows ? "windows" : "auto", {"auto", "windows", "none"});
+  c.adapt = adapt != "none";
+  c.windows = adapt == "windows";
   // The harmonic mean is deaf to no stuck chain; a random walk is meant to be rejected, and the papers' runs
   // adapted each chain by its own acceptance.
   const bool harmonic = !paper && c.transition->harmonic_mean;
@@ -202,7 +208,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   // Beside the warm-up of many chains twice as many cost little, and bases are seldom narrower than the target.
   c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
-  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
+  c.mode_jumps = s.get("mode_jumps", !c.transition->self_ending);
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);

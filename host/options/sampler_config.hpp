@@ -17,6 +17,7 @@ struct SamplerConfig {
   enum class Instrument { none, bridge, tempered, fixed } instrument = Instrument::none;
   std::string metric = "diagonal";  // unit | diagonal | dense
   bool adapt = true;
+  bool windows = false;        // each replicate's own chains adapt, in Stan's windows
   double step_size = 0;        // 0: adapted by dual averaging
   int num_leapfrog = 0;        // 0: from the trajectory time
   double trajectory_time = 0;  // in the metric's units; 0: ChEES

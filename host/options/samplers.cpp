@@ -51,12 +51,17 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
            ? "over chains: harmonic (default; careful) or arithmetic (of --paper-settings and rwm)"
            : "over chains: harmonic or arithmetic (default)"},
       {"metric", "unit, diagonal or dense (default diagonal)"},
-      {"adapt", "auto or none (none needs step_size)"},
+      {"adapt", fmt::format("auto (many chains, the scout's metric), windows (Stan's: the replicate's own "
+                            "chains learn step and "
+                            "metric) or none (needs step_size) (default {})",
+                            transition.windows ? "windows" : "auto")},
       {"scout_particles",
        "particles of the sequential Monte Carlo scout (default 4096, of fewer than 64 chains 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
       {"mode_jumps",
-       "sample and evidence: whether chains also jump between the modes that are found (default true)"},
+       transition.self_ending
+           ? "false: no jumps between modes go with it"
+           : "sample and evidence: whether chains also jump between the modes that are found (default true)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (!transition.trajectory)

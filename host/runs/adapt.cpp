@@ -33,14 +33,15 @@ class WarmUp {
     if (out_.of_modes()) context_ = with_jumps(context, units_, modes, frozen().full_base);
     // A crowd of chains adapts each replicate, however few go on to be recorded.
     const int recorded = options.pooled ? int(options.units.size()) * options.chains : options.chains;
-    per_ = std::max(recorded, config.adapt ? config.warmup_chains : 1);
+    per_ = std::max(recorded, config.adapt && !config.windows ? config.warmup_chains : 1);
     // Iterations are traded for chains, but not below 200.
-    iterations_ = std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
-                                         options.warmup * options.chains / per_);
-    next_metric_ = std::min<std::int64_t>(iterations_ / 4, 75);
+    iterations_ = config.windows ? options.warmup
+                                 : std::max<std::int64_t>(std::min<std::int64_t>(options.warmup, 200),
+                                                          options.warmup * options.chains / per_);
     // The metric is learned from warm-up where no scout has seen the whole target.
-    learn_metric_ =
-        config.adapt && config.metric != "unit" && (found.particles == 0 || config.model.dense_metric);
+    if (config.adapt && config.metric != "unit" &&
+        (found.particles == 0 || config.model.dense_metric || config.windows))
+      metric_ = config.windows ? stan_windows(iterations_) : doubling_windows(iterations_);
     learn_time_ = config.adapt && config.transition->trajectory && config.trajectory_time == 0 &&
                   config.num_leapfrog == 0;
   }
@@ -100,16 +101,16 @@ class WarmUp {
     tuner_->update(followed_acceptance(stats, engine.chains()),
                    unit_means(stats, stat_chees, engine.chains(), units),
                    learn_time_ && t >= iterations_ / 10);
-    if (learn_metric_ || learn_time_) window_.add(engine.position(), engine.chains(), engine.samples());
+    if (metric_.within(t) || learn_time_) window_.add(engine.position(), engine.chains(), engine.samples());
     if (learn_time_ && t % 10 == 9) {
       for (int u = 0; u < units; ++u)
         for (int i = 0; i < dim_; ++i) centre_[u * dim_ + i] = window_.mean(u, i);
       set_axis(engine, engine.layout().centre(), centre_, dim_);
     }
-    if (learn_metric_ && t + 1 >= next_metric_ && t + 1 <= iterations_ - iterations_ / 5) {
+    if (metric_.end(t + 1)) {
       take_metric();
-      next_metric_ = 2 * (t + 1);
       set_frozen(engine, config_, units_, f);
+      if (config_.windows && config_.step_size == 0) find_step_sizes(engine, engine.position());
     }
   }
 
@@ -119,7 +120,6 @@ class WarmUp {
     archive("tuner", *tuner_);
     archive("window", window_);
     archive("centre", centre_);
-    archive("next_metric", next_metric_);
     archive("jumps_proposed", jumps_.proposed);
     archive("jumps_accepted", jumps_.accepted);
   }
@@ -156,7 +156,7 @@ class WarmUp {
       f.scout_gradients = found_.gradients;
       f.scout_log_z = found_.log_z;
       f.scout_log_z_se = found_.log_z_se;
-      if (config_.metric != "unit") f.scale = found_.sd;
+      if (config_.metric != "unit" && !config_.windows) f.scale = found_.sd;
     }
     if (bridge) {
       f.base_mean = found_.mean;
@@ -205,6 +205,12 @@ class WarmUp {
         starts(context_, engine, {options_.init, config_.model.box, units_, found_, known_, out_.superchain});
     set_frozen(engine, config_, units_, f);
     engine.set_position(x);
+    find_step_sizes(engine, x);
+  }
+
+  /// At these positions, where they are to adapt; and adapts from there.
+  void find_step_sizes(Engine& engine, const std::vector<double>& x) {
+    Frozen& f = frozen();
     if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);
     set_frozen(engine, config_, units_, f);
     engine.initialize();
@@ -251,8 +257,9 @@ class WarmUp {
   const std::vector<Eigen::VectorXd> known_;
   const int dim_;
   int per_ = 1;  // chains of a unit
-  std::int64_t iterations_ = 0, next_metric_ = 0;
-  bool learn_metric_ = false, learn_time_ = false;
+  std::int64_t iterations_ = 0;
+  MetricWindows metric_;
+  bool learn_time_ = false;
   Adapted out_;
   JumpCounts jumps_;
   std::optional<Tuner> tuner_;
@@ -308,7 +315,8 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
   Stage<FoundModes> search(*context.stages, "modes");
   if (!search.done()) search.keep(found_modes(context, config, options, found, units));
   const auto& modes = search.result().of;
-  const RunContext jumping = config.mode_jumps ? with_jumps(context, units, modes) : context;
+  const RunContext jumping =
+      with_lists(config.mode_jumps ? with_jumps(context, units, modes) : context, config, units, modes);
   const auto stream = [&](std::uint32_t unit) {  // no start of the search has its number
     return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
   };

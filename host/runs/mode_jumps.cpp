@@ -4,6 +4,8 @@
 #include <Eigen/Dense>
 #include <cmath>
 
+#include "host/runs/wormhole_network.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -42,7 +44,7 @@ std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* bas
 
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
                       const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases) {
-  auto jumps = std::make_shared<ModeJumps>();
+  auto jumps = std::make_shared<SharedNumbers>();
   bool any = false;
   for (std::size_t u = 0; u < modes.size(); ++u) {
     const bool of_modes = !bases.empty() && bases[u].components.size() > 1;
@@ -55,9 +57,23 @@ RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& unit
 
 RunContext with_jumps(RunContext context, const ModeLibrary& library, const BaseDensity* base) {
   if (library.size() < 2 && base == nullptr) return context;
-  auto jumps = std::make_shared<ModeJumps>();
+  auto jumps = std::make_shared<SharedNumbers>();
   jumps->of_others = jump_list(library, base);
   context.jumps = jumps;
+  return context;
+}
+
+RunContext with_lists(RunContext context, const SamplerConfig& config,
+                      const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes) {
+  for (const std::string& name : config.transition->shared) {
+    if (name != "network") continue;
+    const auto& s = config.settings;
+    const NetworkPlan plan{s[0], s[1] > 0.5, s[2] > 1.5, s[3]};
+    auto lists = std::make_shared<SharedNumbers>();
+    for (std::size_t u = 0; u < modes.size(); ++u)
+      lists->of_unit[units[u]] = network_list(modes[u].library, plan);
+    context.lists[name] = lists;
+  }
   return context;
 }
 

@@ -266,18 +266,17 @@ std::unique_ptr<Engine> make_plain_engine(const RunContext& context, const Engin
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
-  if (!context.jumps) return make_plain_engine(context, spec);
   EngineSpec jumping = spec;
-  jumping.then.push_back(find_transition("mode_jump"));
-  jumping.settings.resize(std::max<std::size_t>(jumping.settings.size(), 1));
-  auto engine = make_plain_engine(context, jumping);
-  UnitList lists;
-  for (const std::uint32_t unit : spec.unit) {
-    if (lists.contains(unit)) continue;
-    const auto own = context.jumps->of_unit.find(unit);
-    lists[unit] = own == context.jumps->of_unit.end() ? context.jumps->of_others : own->second;
+  if (context.jumps) {
+    jumping.then.push_back(find_transition("mode_jump"));
+    jumping.settings.resize(std::max<std::size_t>(jumping.settings.size(), 1));
   }
-  engine->set_shared(int(transition_of(spec).shared.size()), lists);
+  auto engine = make_plain_engine(context, jumping);
+  const auto& own = transition_of(spec).shared;
+  for (std::size_t k = 0; k < own.size(); ++k)
+    if (const auto known = context.lists.find(own[k]); known != context.lists.end())
+      engine->set_shared(int(k), known->second->of(spec.unit));
+  if (context.jumps) engine->set_shared(int(own.size()), context.jumps->of(spec.unit));
   return engine;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 // A batch is units x chains: a unit is a replicate (later an item or a copy), its chains stand side by side.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -62,8 +63,17 @@ inline std::vector<double> harmonic_acceptance(const std::vector<double>& stats,
   return sum;
 }
 
-/// The lists of jumps between modes (kernels/mode_jump.hpp): of units by number, and of all others.
-struct ModeJumps {
+/// Lists that a transition's chains share (TransitionInfo::shared): of units by number, and of all others.
+struct SharedNumbers {
+  /// Of these units, as Engine::set_shared takes them.
+  UnitList of(const std::vector<std::uint32_t>& units) const {
+    UnitList lists;
+    for (const std::uint32_t unit : units) {
+      const auto own = of_unit.find(unit);
+      if (!lists.contains(unit)) lists[unit] = own == of_unit.end() ? of_others : own->second;
+    }
+    return lists;
+  }
   UnitList of_unit;
   std::vector<double> of_others;
 };
@@ -81,7 +91,10 @@ struct RunContext {
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   RunHealth before =
       {};  // gradients and divergences that the run has behind it, beside those of its present part
-  std::shared_ptr<const ModeJumps> jumps = {};  // that chains of all engines made from here on make
+  // Of all engines made from here on: the jumps between modes that chains make (kernels/mode_jump.hpp), and what their
+  // first transition finds in its lists, by their names.
+  std::shared_ptr<const SharedNumbers> jumps = {};
+  std::map<std::string, std::shared_ptr<const SharedNumbers>> lists = {};
   std::shared_ptr<Stages> stages = std::make_shared<Stages>();  // what is saved of the run
 
   /// What a transition of so many gradients costs with the jump that follows it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <Eigen/Dense>
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace lockstep {
@@ -57,5 +59,44 @@ class Window {
   std::vector<Eigen::VectorXd> sum_;
   std::vector<Eigen::MatrixXd> square_;
 };
+
+/// [window], the warm-up iterations, numbered from 0, after which the metric is taken from a window's draws, and where the
+/// first window begins.
+struct MetricWindows {
+  std::int64_t first = 0;
+  std::vector<std::int64_t> ends;  // the iteration after the last of each
+  bool end(std::int64_t next) const { return std::find(ends.begin(), ends.end(), next) != ends.end(); }
+  bool within(std::int64_t t) const { return t >= first && !ends.empty() && t < ends.back(); }
+};
+/// Doubling from a quarter of the warm-up on, or from 75, whichever is less; none in its last fifth.
+inline MetricWindows doubling_windows(std::int64_t iterations) {
+  MetricWindows w;
+  for (std::int64_t end = std::max<std::int64_t>(1, std::min<std::int64_t>(iterations / 4, 75));
+       end <= iterations - iterations / 5; end *= 2)
+    w.ends.push_back(end);
+  return w;
+}
+/// Stan's (reference manual, section on adaptation): 75 iterations for the step size, windows of 25, 50, 100, .. of which
+/// the last takes what would not make another twice as long, and 50 for the step size again; 15 %, 75 % and 10 % of a
+/// warm-up of less than 150; of less than 20 no window.
+inline MetricWindows stan_windows(std::int64_t iterations) {
+  MetricWindows w;
+  if (iterations < 20) return w;
+  std::int64_t last = 50, size = 25;
+  w.first = 75;
+  if (w.first + size + last > iterations) {
+    w.first = std::int64_t(0.15 * double(iterations));
+    last = std::int64_t(0.1 * double(iterations));
+    size = iterations - w.first - last;
+  }
+  const std::int64_t most = iterations - last;
+  for (std::int64_t end = w.first + size; end <= most;) {
+    w.ends.push_back(end);
+    if (end == most) break;
+    size *= 2;
+    end = end + 3 * size > most ? most : end + size;  // no room for the one after it
+  }
+  return w;
+}
 
 }  // namespace lockstep

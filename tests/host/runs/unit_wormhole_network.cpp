@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/wormhole_network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/support/wormholes.hpp"
+
+namespace {
+using namespace lockstep;
+using namespace lockstep::testing;
+
+double length(const std::vector<std::vector<double>>& places, const std::vector<std::pair<int, int>>& edges) {
+  double sum = 0;
+  for (const auto& [i, j] : edges) {
+    double square = 0;
+    for (std::size_t k = 0; k < places[i].size(); ++k) square += std::pow(places[i][k] - places[j][k], 2);
+    sum += std::sqrt(square);
+  }
+  return sum;
+}
+bool connects(int n, const std::vector<std::pair<int, int>>& edges) {
+  std::vector<int> group(n);
+  for (int i = 0; i < n; ++i) group[i] = i;
+  for (const auto& [i, j] : edges) std::replace(group.begin(), group.end(), group[i], int(group[j]));
+  return std::count(group.begin(), group.end(), group[0]) == n;
+}
+
+TEST(WormholeNetwork, SpanningTreesAreTheShortestOfAll) {
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  const int n = 5;
+  std::vector<std::pair<int, int>> all;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < i; ++j) all.emplace_back(i, j);
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<std::vector<double>> places(n, std::vector<double>(3));
+    for (auto& p : places)
+      for (double& x : p) x = normal(random);
+    double least = INFINITY;  // of all choices of n - 1 edges that connect
+    for (unsigned bits = 0; bits < 1u << all.size(); ++bits) {
+      std::vector<std::pair<int, int>> some;
+      for (std::size_t e = 0; e < all.size(); ++e)
+        if (bits >> e & 1) some.push_back(all[e]);
+      if (int(some.size()) == n - 1 && connects(n, some)) least = std::min(least, length(places, some));
+    }
+    const auto tree = spanning_tree(places);
+    EXPECT_TRUE(connects(n, tree));
+    EXPECT_EQ(int(tree.size()), n - 1);
+    EXPECT_NEAR(length(places, tree), least, 1e-12);
+  }
+  EXPECT_TRUE(spanning_tree({{1.0}}).empty());
+}
+
+TEST(WormholeNetwork, TheListIsThatOfItsWormholes) {
+  ModeLibrary library(2);
+  const double places[3][2] = {{0, 0}, {3, 0}, {3, 4}};
+  for (int k = 0; k < 3; ++k) {
+    Mode mode;
+    mode.place = {places[k][0], places[k][1]};
+    mode.factor = {1, 0, 0, 1};
+    mode.laplace_log_mass = -k;  // in this order
+    library.add(mode);
+  }
+  const auto point = [&](int k, double y) { return Eigen::Vector3d(places[k][0], places[k][1], y); };
+  Network tree, complete, worlds;
+  tree.width = complete.width = 0.6;
+  worlds.width = 0.9;
+  tree.add(point(0, 0), point(1, 0));
+  tree.add(point(1, 0), point(2, 0));
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < i; ++j) complete.add(point(i, 0), point(j, 0));
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) worlds.add(point(i, -2), point(j, 2));
+  const auto expect = [](const std::vector<double>& list, const Network& network) {
+    const auto known = network.list();
+    ASSERT_EQ(list.size(), known.size());
+    for (std::size_t k = 0; k < list.size(); ++k) EXPECT_NEAR(list[k], known[k], 1e-12) << k;
+  };
+  expect(network_list(library, {}), tree);
+  expect(network_list(library, {.complete = true}), complete);
+  expect(network_list(library, {.two_worlds = true, .separation = 2}), worlds);
+  EXPECT_TRUE(network_list(ModeLibrary(2), {}).empty());
+}
+
+}  // namespace
