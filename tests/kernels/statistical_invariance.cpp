@@ -14,7 +14,7 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
 
-constexpr int kTests = 5000;
+constexpr int kTests = 4000;
 double limit() { return family_quantile(1e-4, kTests); }
 int tests_made = 0;
 
@@ -192,42 +192,22 @@ TEST(Invariance, BrokenJumpsAreFound) {
   EXPECT_GT(judge(moved<ByTheTargetsDensity, true>(c, seed++)).worst, limit());
 }
 
-/// Trees without the check of the stretches within a doubling: states then belong to trajectories that would have ended
-/// before they came to others.
-TEST(Invariance, TreesThatDoNotLookWithinAreFound) {
-  std::uint64_t seed = 801;
-  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path)}) {
-    c.iterations = 10;
-    expect_invariant(c, moved<Nuts, true>(c, seed++));
-    EXPECT_GT(judge(moved<NutsTree<false>, true>(c, seed++)).worst, limit()) << c.name;
-  }
-}
-
 /// Wormholes, on each kind of model, in one world and in two; without the volume, and without the way back.
-template <int kWorlds>
-void expect_wormholes(const InvarianceCase& given, std::uint64_t seed) {
-  InvarianceCase c = given;
-  c.name += ", wormholes";
-  expect_invariant(c, moved<KnownWormholes<Wormhole, kWorlds>, true>(c, seed));
-  c.iterations = 3;
-  EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<false, true>, kWorlds>, true>(c, seed + 1)).worst,
-            limit())
-      << c.name << ": no volume, not found";
-}
 TEST(Invariance, Wormholes) {
   std::uint64_t seed = 901;
-  for (const InvarianceCase& c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
-                                  extended("bridge", 2, [](InvarianceCase&) {})}) {
-    expect_wormholes<1>(c, seed += 2);
-    expect_wormholes<2>(c, seed += 2);
+  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
+                           extended("bridge", 2, [](InvarianceCase&) {})}) {
+    c.name += ", wormholes";
+    c.step_size = 0.5;
+    expect_invariant(c, moved<KnownWormholes<>, true>(c, seed++));
+    expect_invariant(c, moved<KnownWormholes<Wormhole, 2>, true>(c, seed++));
+    c.iterations = 5;
+    expect_invariant(c, moved<KnownWormholes<>, true>(c, seed++));
+    EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<false, true>>, true>(c, seed++)).worst, limit())
+        << c.name << ": no volume, not found";
+    EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<true, false>>, true>(c, seed++)).worst, limit())
+        << c.name << ": no way back, not found";
   }
-  InvarianceCase c = make_case("long steps", ModelKind::plain);
-  c.iterations = 10;
-  c.step_size = 1.6;
-  c.num_leapfrog = 1;
-  expect_invariant(c, moved<KnownWormholes<>, true>(c, seed += 2));
-  EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<true, false>>, true>(c, seed += 2)).worst, limit())
-      << "no way back, not found";
 }
 
 /// A walk after Hamiltonian Monte Carlo in each iteration, which then begins with the gradient where the walk led; and
