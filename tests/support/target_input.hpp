@@ -78,6 +78,13 @@ inline MemoryInput full_mixture() {
   return in;
 }
 
+/// A dimension that is no multiple of the rows that target scattered works on at a time.
+inline MemoryInput scattered_in_six() {
+  MemoryInput in;
+  in.numbers = {{"modes", 3}, {"dim", 6}};
+  return in;
+}
+
 /// Rubin's data, which target eight_schools has by itself.
 inline MemoryInput eight_schools() {
   MemoryInput in;
