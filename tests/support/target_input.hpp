@@ -93,4 +93,15 @@ inline MemoryInput eight_schools() {
   return in;
 }
 
+/// Three sensors and two anchors for target sensors, with errors and a range as wide as the network: contracts move
+/// chains by steps of 0.02.
+inline MemoryInput three_sensors() {
+  MemoryInput in;
+  in.arrays["sensors"] = {{3}, {1}};
+  in.arrays["anchors"] = {{0.2, 0.3, 0.8, 0.6}, {2, 2}};
+  in.arrays["distances"] = {{1, 2, 0.4, 3, 1, 0.2, 1, 4, 0.5, 5, 2, 0.3}, {4, 3}};
+  in.numbers = {{"R", 1}, {"sd", 0.3}};
+  return in;
+}
+
 }  // namespace lockstep::testing
