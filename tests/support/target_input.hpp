@@ -104,4 +104,11 @@ inline MemoryInput three_sensors() {
   return in;
 }
 
+/// Data for target welling_teh.
+inline MemoryInput two_means() {
+  MemoryInput in;
+  in.arrays["x"] = {{-2.1, 0.3, 1.2, 2.4, -0.7, 3.1, 0.9, 1.5, -1.3, 0.1, 2.2, 0.4}, {12}};
+  return in;
+}
+
 }  // namespace lockstep::testing
