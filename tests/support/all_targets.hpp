@@ -21,6 +21,7 @@ inline std::vector<SubjectCase> all_targets() {
       subject<EightSchoolsTarget>("eight_schools", eight_schools()),
       subject<SensorsTarget>("sensors", three_sensors()),
       subject<WellingTehTarget>("welling_teh", two_means()),
+      subject<ArkTarget>("ark", short_series()),
       subject<ScatteredTarget>("scattered_6d", scattered_in_six()),
       subject<DecoderTarget>("decoder_sigmoid", decoder_input(small_decoder(), 1, "bernoulli", 0, "sigmoid")),
       subject<DecoderTarget>("decoder_relu", decoder_input(small_decoder(), 1, "bernoulli", 0, "relu")),

@@ -111,4 +111,12 @@ inline MemoryInput two_means() {
   return in;
 }
 
+/// A short series for target ark, of order 2.
+inline MemoryInput short_series() {
+  MemoryInput in;
+  in.arrays["y"] = {{0.7, 0.8, 0.2, 1.0, 0.9, 1.3, 0.4, 0.1, -0.3, 0.2, -0.6, 0.3, 0.5, 1.1}, {14}};
+  in.arrays["K"] = {{2}, {1}};
+  return in;
+}
+
 }  // namespace lockstep::testing
