@@ -119,4 +119,12 @@ inline MemoryInput short_series() {
   return in;
 }
 
+/// Points for target gp_regr.
+inline MemoryInput six_points() {
+  MemoryInput in;
+  in.arrays["x"] = {{-9, -5, 1, 4, 8, 13}, {6}};
+  in.arrays["y"] = {{2.3, 0.4, -1.7, 0.9, 2.6, -0.8}, {6}};
+  return in;
+}
+
 }  // namespace lockstep::testing
