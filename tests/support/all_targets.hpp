@@ -19,6 +19,13 @@ inline std::vector<SubjectCase> all_targets() {
       subject<RadonTarget>("radon_4", radon_input(households(4, 40, 2))),
       subject<RadonTarget>("radon_cells_apart", radon_input(households(3, 30, 3, true))),
       subject<EightSchoolsTarget>("eight_schools", eight_schools()),
+      subject<SensorsTarget>("sensors", three_sensors()),
+      subject<WellingTehTarget>("welling_teh", two_means()),
+      subject<ArkTarget>("ark", short_series()),
+      // Its matrix has a condition of 1 + n alpha^2 / sigma at most.
+      subject<GpRegrTarget>("gp_regr", six_points(),
+                            [](const auto& x) { return 1 + 6 * std::exp(2 * x[1] - x[2]); }),
+      subject<ScatteredTarget>("scattered_6d", scattered_in_six()),
       subject<DecoderTarget>("decoder_sigmoid", decoder_input(small_decoder(), 1, "bernoulli", 0, "sigmoid")),
       subject<DecoderTarget>("decoder_relu", decoder_input(small_decoder(), 1, "bernoulli", 0, "relu")),
       subject<DecoderTarget>("decoder", decoder_input(small_decoder(), 1)),

@@ -85,7 +85,8 @@ struct Difference {
   double value = 0, error = std::numeric_limits<double>::infinity();
 };
 inline Difference central_difference(const Subject& s, const Point& x, const Point& g, int i) {
-  const double noise = 8 * std::numeric_limits<double>::epsilon() * value_condition(s.value(x), g, x);
+  const double noise =
+      8 * std::numeric_limits<double>::epsilon() * s.lost(x) * value_condition(s.value(x), g, x);
   auto quotient = [&](double h) {
     Point up = x, down = x;
     up[i] += h;

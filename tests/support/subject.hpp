@@ -34,6 +34,9 @@ class Subject {
 
   MemoryInput input;
   std::unique_ptr<TargetInstance> target;
+  /// How many times what its inputs' last digits do to it the density's rounding at a position is: above 1 where it
+  /// solves equations in which they are lost. No test can ask for more digits than are there.
+  std::function<double(const std::vector<double>&)> lost = [](const auto&) { return 1.0; };
 };
 
 template <class Definition>
@@ -73,6 +76,15 @@ inline void PrintTo(const SubjectCase& c, std::ostream* out) { *out << c.label; 
 template <class Definition>
 SubjectCase subject(std::string label = Definition::info().name, MemoryInput in = {}) {
   return {label, Definition::info().name, [in] { return std::make_unique<SubjectOf<Definition>>(in); }};
+}
+template <class Definition>
+SubjectCase subject(const std::string& label, const MemoryInput& in,
+                    const std::function<double(const std::vector<double>&)>& lost) {
+  return {label, Definition::info().name, [in, lost] {
+            auto made = std::make_unique<SubjectOf<Definition>>(in);
+            made->lost = lost;
+            return made;
+          }};
 }
 
 }  // namespace lockstep::testing

@@ -78,11 +78,52 @@ inline MemoryInput full_mixture() {
   return in;
 }
 
+/// A dimension that is no multiple of the rows that target scattered works on at a time.
+inline MemoryInput scattered_in_six() {
+  MemoryInput in;
+  in.numbers = {{"modes", 3}, {"dim", 6}};
+  return in;
+}
+
 /// Rubin's data, which target eight_schools has by itself.
 inline MemoryInput eight_schools() {
   MemoryInput in;
   in.arrays["y"] = {{28, 8, -3, 7, -1, 1, 18, 12}, {8}};
   in.arrays["sigma"] = {{15, 10, 16, 11, 9, 11, 10, 18}, {8}};
+  return in;
+}
+
+/// Three sensors and two anchors for target sensors, with errors and a range as wide as the network: contracts move
+/// chains by steps of 0.02.
+inline MemoryInput three_sensors() {
+  MemoryInput in;
+  in.arrays["sensors"] = {{3}, {1}};
+  in.arrays["anchors"] = {{0.2, 0.3, 0.8, 0.6}, {2, 2}};
+  in.arrays["distances"] = {{1, 2, 0.4, 3, 1, 0.2, 1, 4, 0.5, 5, 2, 0.3}, {4, 3}};
+  in.numbers = {{"R", 1}, {"sd", 0.3}};
+  return in;
+}
+
+/// Data for target welling_teh.
+inline MemoryInput two_means() {
+  MemoryInput in;
+  in.arrays["x"] = {{-2.1, 0.3, 1.2, 2.4, -0.7, 3.1, 0.9, 1.5, -1.3, 0.1, 2.2, 0.4}, {12}};
+  return in;
+}
+
+/// A short series for target ark, of order 2.
+inline MemoryInput short_series() {
+  MemoryInput in;
+  in.arrays["y"] = {{0.7, 0.8, 0.2, 1.0, 0.9, 1.3, 0.4, 0.1, -0.3, 0.2, -0.6, 0.3, 0.5, 1.1}, {14}};
+  in.arrays["K"] = {{2}, {1}};
+  return in;
+}
+
+/// Points for target gp_regr.
+inline MemoryInput six_points() {
+  MemoryInput in;
+  in.arrays["x"] = {{-9, -5, 1, 4, 8, 13}, {6}};
+  in.arrays["y"] = {{2.3, 0.4, -1.7, 0.9, 2.6, -0.8}, {6}};
   return in;
 }
 
