@@ -97,8 +97,8 @@ void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, c
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
   std::set<std::string> known = {
-      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",    "base_log_z",
-      "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches"};
+      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",     "base_log_z",
+      "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches", "relative_mean_error"};
   // A picture or a pooled table shows all entries as one.
   const std::set<std::string> vectors = {"mean", "second_moment"};
   for (const auto& p : prepared) {
@@ -117,13 +117,13 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
               : known.contains(names[i]) || (pointer == "/plot/quantities" && vectors.contains(names[i])))
         continue;
       const std::string near = did_you_mean(names[i], {known.begin(), known.end()});
-      throw UserError(fmt::format(
-          "{} names '{}' (no setting's target has it). {}",
-          read_toml(study.source).name(fmt::format("{}/{}", pointer, i), "quantities"), names[i],
-          near.empty()
-              ? "There are mean[i], second_moment[i], log_z, mode_switches and what lockstep targets "
-                "NAME lists."
-              : near));
+      throw UserError(
+          fmt::format("{} names '{}' (no setting's target has it). {}",
+                      read_toml(study.source).name(fmt::format("{}/{}", pointer, i), "quantities"), names[i],
+                      near.empty() ? "There are mean[i], second_moment[i], log_z, relative_mean_error, "
+                                     "mode_switches and what lockstep targets "
+                                     "NAME lists."
+                                   : near));
     }
   };
   check(study.quantities, "/quantities");

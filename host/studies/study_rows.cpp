@@ -32,6 +32,15 @@ void ReplicateRows::add_error(const std::string& quantity, const std::vector<dou
   if (whole && found.size() == known.size()) add(quantity, rms_difference(found, known), NAN, 0);
 }
 
+void ReplicateRows::add_relative_error(const std::vector<double>& mean, const std::vector<double>& known) {
+  double size = 0, error = 0;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    size += std::abs(known[i]);
+    error += std::abs(mean[i] - known[i]);
+  }
+  if (size > 0) add("relative_mean_error", error / size, NAN, 0);  // not where the truth is unknown (NaN)
+}
+
 void ReplicateRows::add(const Estimates& e, const LogZ* log_z, const TargetInstance& target) {
   const Truth& truth = target.truth();
   const auto row = [&](const std::string& quantity, double estimate, double se, double known) {
@@ -41,6 +50,7 @@ void ReplicateRows::add(const Estimates& e, const LogZ* log_z, const TargetInsta
     row(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
   for (int i = 0; i < target.dim(); ++i)
     row(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(i));
+  add_relative_error(e.mean, truth.mean);
   for (std::size_t q = 0; q < e.quantity.size(); ++q)
     row(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
   if (log_z != nullptr) row("log_z", log_z->estimate, log_z->se, truth.log_z);

@@ -29,6 +29,8 @@ class ReplicateRows {
   void add(const std::string& quantity, double estimate, double se, double truth);
   /// Log Z and its bounds.
   void add(const LogZSummary& log_z, double truth);
+  /// |mean - known|_1 / |known|_1 (Ahn, Chen & Welling 2013).
+  void add_relative_error(const std::vector<double>& mean, const std::vector<double>& known);
   /// The root mean square difference of all entries, where all are known.
   void add_error(const std::string& quantity, const std::vector<double>& found,
                  const std::vector<double>& known);
