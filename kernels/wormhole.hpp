@@ -17,7 +17,7 @@ struct WormholeFlow : Hmc {
     info.formula =
         "x' = x + e v + e/2 (f(x, v) + f(x', v)), f = sum_k m_k <v, n_k> n_k; accepted by exp(-H) times the "
         "volume";
-    info.source = "Lan, Streets & Shahbaba (2014); step and volume: docs/decisions/0015-wormholes.md";
+    info.source = "Lan, Streets & Shahbaba (2014); step and volume: docs/decisions/0017-wormholes.md";
     info.fields = {{"worlds", 1, 1}, {"flow", WormholeField::kFixed, WormholeField::kPerRow, false}};
     info.counters = {"rejected_unsolved", "rejected_no_way_back", "rejected_crowded", "rejected_outside"};
     info.shared = {"network"};

@@ -29,9 +29,9 @@ struct EvidenceMethod {
   bool by_stones = false;
   // Annealing both ways looks at it from outside, where exact draws are at hand.
   bool checks_both_ways = false;
-  bool both_ways = false;   // annealing is; needs exact draws
-  bool scheduled = false;   // takes sampler.schedule
-  bool integrates = false;  // over the levels of a ladder
+  bool both_ways = false;                  // annealing is; needs exact draws
+  bool scheduled = false;                  // takes sampler.schedule
+  bool integrates = false;                 // over the levels of a ladder
   int (*steps)(double barrier) = nullptr;  // of the schedule, where it takes a number of them, by default
 
   /// Whether its chains run on and on: their state can be saved, and gone on from.

@@ -209,6 +209,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   c.mode_jumps = s.get("mode_jumps", !c.transition->self_ending);
+  c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || !c.transition->shared.empty();
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);

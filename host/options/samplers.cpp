@@ -61,7 +61,7 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"mode_jumps",
        transition.self_ending
            ? "false: no jumps between modes go with it"
-           : "sample and evidence: whether chains also jump between the modes that are found (default true)"},
+           : "whether chains also jump between the modes that are found (default true; in a study false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (!transition.trajectory)

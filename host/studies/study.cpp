@@ -83,7 +83,8 @@ void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, c
   RunOptions run = s.run;
   run.device = command.device;
   try {
-    const RunSize size = run_size(run, p.config, p.target->dim(), replicates, s.adaptation == "pooled");
+    RunSize size = run_size(run, p.config, p.target->dim(), replicates, s.adaptation == "pooled");
+    size.searches = p.config.needs_modes;
     MemoryPlan plan = planned_memory(make_context(run, *p.target, s.label), p.config.model, size);
     // Rows of results.csv: as they grow, and once more for the tables.
     const double rows = 2.0 * p.target->dim() + double(p.target->quantities().size()) + 2;
@@ -154,6 +155,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   ChainRunOptions options = chain_run_options(run, units);
   options.pooled = s.adaptation == "pooled";
   options.draws = 0;
+  options.searches = p.config.needs_modes;
   say_device(run, context);
   ChainRunResult r;
   try {
