@@ -88,7 +88,7 @@ Network read_data(TargetInput& in, double range, double sd) {
     const int sensors = in.integer("sensors", 8, 1, kMaxSensors);
     const int anchors = in.integer("anchors", 3, 1, kMaxSensors);
     return simulated_network(sensors, anchors, range, sd,
-                             std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max())));
+                             std::uint64_t(in.integer("seed", 9, 0, std::numeric_limits<int>::max())));
   }
   for (const char* key : {"sensors", "anchors", "seed"})
     if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
@@ -112,7 +112,9 @@ TargetInfo SensorsTarget::info() {
                         "Ahn et al., and proper, as in Tak et al.)"},
                        {"sensors", "unknown positions of simulated data (default 8; without data)"},
                        {"anchors", "known positions of simulated data (default 3; without data)"},
-                       {"seed", "seed of simulated data (default 1; without data)"}},
+                       {"seed",
+                        "seed of simulated data (default 9, by which 18 of 52 pairs are seen, as in the "
+                        "network of Ahn et al.; without data)"}},
           .data =
               "optional, by name: sensors (how many are unknown, N), anchors [A][2] (known positions, "
               "sensors N + 1 .. N + A), distances [pairs][3] (i, j, distance; of pairs that saw each other, "

@@ -116,6 +116,14 @@ TEST(Sensors, SimulatedNetworksFollowTheModel) {
   EXPECT_NEAR(seen / pairs, one * one, 4 * 0.025);
 }
 
+TEST(Sensors, TheStandardNetworkSeesAsMuchAsThatOfAhnEtAl) {
+  MemoryInput in;
+  const auto built = SensorsTarget::build(in);
+  EXPECT_EQ(built.density.dim, 16);
+  EXPECT_EQ(built.facts[0].second, 52);
+  EXPECT_EQ(built.facts[1].second, 18);
+}
+
 TEST(SensorsInput, EveryMistakeIsNamed) {
   auto complaint = [](const std::string& name, DataArray array) {
     MemoryInput in = three_sensors();
