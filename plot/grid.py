@@ -29,13 +29,19 @@ def combinations(setting):
     if not isinstance(setting, dict) or not isinstance(setting.get("label"), str):
         return [setting]  # that is complained about elsewhere
     setting = {("sampler" if key == "method" else key): value for key, value in setting.items()}
-    axes = [key for key in PLACEHOLDERS if key in setting]
-    entries = [setting[key] if isinstance(setting[key], list) else [setting[key]] for key in axes]
+    target = setting.get("target_settings") if isinstance(setting.get("target_settings"), dict) else {}
+    axes = {key: setting[key] for key in PLACEHOLDERS if key in setting}
+    axes = {key: value if isinstance(value, list) else [value] for key, value in axes.items()}
+    of_target = {key: value for key, value in target.items() if isinstance(value, list)}
     made = []
-    for values in itertools.product(*entries):
+    for values in itertools.product(*axes.values(), *of_target.values()):
         one = {**setting, **dict(zip(axes, values))}
-        for key, value in zip(axes, values):
-            for placeholder in PLACEHOLDERS[key]:
-                one["label"] = one["label"].replace(placeholder, label_text(key, value))
+        own = dict(zip(of_target, values[len(axes):]))
+        if own:
+            one["target_settings"] = {**target, **own}
+        texts = {name: label_text(key, one[key]) for key in axes for name in PLACEHOLDERS[key]}
+        texts.update({f"{{{key}}}": label_text(key, value) for key, value in own.items()})
+        for name, text in texts.items():
+            one["label"] = one["label"].replace(name, text)
         made.append(one)
     return made

@@ -140,6 +140,9 @@ def check_grid():
         f"{data} {method} {gradients}" for data in ("sys0", "sys1") for method in ("st", "pt")
         for gradients in ("1e5", "2.5e6")]
     assert made[-1]["data"] == "a/sys1.json" and made[-1]["gradients"] == 2.5e6 and made[-1]["sampler"] == "pt"
+    made = grid.combinations({"label": "{sampler} {split}", "sampler": "pe", "target_settings": {"split": [1, 2], "dim": 3}})
+    assert [(one["label"], one["target_settings"]) for one in made] == [
+        ("pe 1", {"split": 1, "dim": 3}), ("pe 2", {"split": 2, "dim": 3})]
     assert grid.combinations({"label": "x", "data": "y"}) == [{"label": "x", "data": "y"}]
     assert [grid.short_number(v) for v in (1, 3e5, 1e7, 123456789)] == ["1e0", "3e5", "1e7", "1.23457e8"]
     for labels, lines, groups in (

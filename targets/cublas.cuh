@@ -2,8 +2,11 @@
 #pragma once
 #include <cublas_v2.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+
+#include "kernels/launch_cuda.cuh"
 
 namespace lockstep {
 
@@ -14,5 +17,49 @@ inline void check_cublas(cublasStatus_t status, const char* call, const char* fi
                            cublasGetStatusString(status));
 }
 #define LOCKSTEP_CHECK_CUBLAS(call) ::lockstep::check_cublas((call), #call, __FILE__, __LINE__)
+
+/// Matrix products on one stream, by the same algorithm whenever the shapes are the same: cuBLAS adds in an
+/// order of its own choice, which depends on the shapes and on its workspace. No tensor cores where they
+/// would round.
+class Cublas {
+ public:
+  explicit Cublas(cudaStream_t stream) : workspace_(kWorkspace) {
+    cublasHandle_t handle = nullptr;
+    LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
+    handle_.reset(handle);
+    LOCKSTEP_CHECK_CUBLAS(cublasSetStream(handle, stream));  // first: it takes a workspace away
+    LOCKSTEP_CHECK_CUBLAS(cublasSetWorkspace(handle, workspace_.data(), kWorkspace));
+    LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+  }
+
+  struct Shape {
+    int rows, columns, inner;
+  };
+  /// c = a b, or a b' for `transposed`: a [inner][rows], c [columns][rows], and b [columns][inner], or
+  /// [inner][columns].
+  template <class R>
+  void multiply(bool transposed, const Shape& shape, const R* a, const R* b, R* c) {
+    const R one = 1, zero = 0;
+    const auto op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int stride = transposed ? shape.columns : shape.inner;
+    const auto gemm = [&](auto function) {
+      LOCKSTEP_CHECK_CUBLAS(function(handle_.get(), CUBLAS_OP_N, op, shape.rows, shape.columns, shape.inner,
+                                     &one, a, shape.rows, b, stride, &zero, c, shape.rows));
+    };
+    if constexpr (std::is_same_v<R, float>) {
+      gemm(cublasSgemm);
+    } else {
+      gemm(cublasDgemm);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for its larger devices
+  struct Destroy {
+    void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
+  };
+  DeviceArray<char> workspace_;
+  std::unique_ptr<cublasContext, Destroy> handle_;
+};
 
 }  // namespace lockstep

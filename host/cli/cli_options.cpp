@@ -53,7 +53,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                : OptionSpec{"--sampler", "NAME", text, what,
                             "The algorithm (default pe); lockstep samplers lists them."},
       {"--data", "FILE", text, what,
-       "Data of the target: .json, .csv with a header, .npz, .npy, or a folder of tables."},
+       "Data of the target: .json, .csv, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
        check || modes ? "A setting of the target: target.KEY=VALUE. May be repeated."

@@ -37,6 +37,8 @@ bool report(const char* what, bool good, const std::string& detail) {
   return good;
 }
 
+constexpr double kAgreement = 1e-4;
+
 /// Largest difference between the gradient and central differences, relative to the gradient's size.
 bool check_gradient(const TargetInstance& target, const std::vector<double>& x) {
   const int d = target.dim();
@@ -48,17 +50,23 @@ bool check_gradient(const TargetInstance& target, const std::vector<double>& x) 
     double size = 1;
     for (double v : g) size = std::max(size, std::abs(v));
     for (int i = 0; i < d; ++i) {
-      // Far below the width of what is here, which a steep gradient shows to be narrow.
-      const double h = std::min(1e-5 * std::max(0.1, std::abs(at[i])), 1e-3 / size), centre = at[i];
-      at[i] = centre + h;
-      const double up = target.log_density(at.data(), nullptr);
-      at[i] = centre - h;
-      const double down = target.log_density(at.data(), nullptr);
-      at[i] = centre;
-      worst = larger(worst, std::abs((up - down) / (2 * h) - g[i]) / size);
+      // Far below the width of what is here, which a steep gradient shows to be narrow; or, where that is lost in the
+      // rounding of a density that is steep because it is far out, wider.
+      const double wide = 1e-5 * std::max(0.1, std::abs(at[i])), centre = at[i];
+      const auto error = [&](double h) {
+        at[i] = centre + h;
+        const double up = target.log_density(at.data(), nullptr);
+        at[i] = centre - h;
+        const double down = target.log_density(at.data(), nullptr);
+        at[i] = centre;
+        return std::abs((up - down) / (2 * h) - g[i]) / size;
+      };
+      double e = error(std::min(wide, 1e-3 / size));
+      if (e >= kAgreement) e = std::min(e, error(wide));
+      worst = larger(worst, e);
     }
   }
-  return report("gradient", worst < 1e-4,
+  return report("gradient", worst < kAgreement,
                 fmt::format("largest relative difference from central differences {:.1e}", worst));
 }
 

@@ -12,6 +12,7 @@
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/mode_gate.hpp"
+#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/run_draws.hpp"
 #include "host/runs/starts.hpp"
@@ -115,7 +116,8 @@ MemoryPlan memory_of(const RunContext& context, const RunOptions& run, const Sam
                      const ChainRunOptions& options) {
   RunSize size = run_size(run, config, context.target->dim(), 1, false);
   size.covariance = options.covariance;
-  size.searches = options.searches;
+  // Beyond so many dimensions there are no modes but the user's.
+  size.searches = options.searches && (size.dim <= kMostSearchedDim || !run.modes.empty());
   size.overview = double(options.overview);
   ModelSpec model = config.model;
   if (config.base_covariance == "full") model.base = base_number<NormalMixture>();

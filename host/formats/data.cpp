@@ -260,7 +260,12 @@ DataSet load_data(const fs::path& path) {
   if (fs::is_directory(path, ignored)) return load_folder(path);
   const std::string ending = path.extension().string();
   if (ending == ".json") return {load_json(path), {}};
-  if (ending == ".csv") return {load_columns(read_table(path), path), {}};
+  if (ending == ".csv") {
+    const Table table = read_table(path);
+    if (std::all_of(table.rows[0].begin(), table.rows[0].end(), is_numeric))
+      return {json{{"table", cell_values(table, 0)}}, {}};
+    return {load_columns(table, path), {}};
+  }
   if (ending == ".npz") return {json::object(), load_npz(path)};
   if (ending == ".npy") {
     DataSet data;

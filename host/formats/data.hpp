@@ -28,7 +28,7 @@ struct DataSet {
 
 /// Reads
 /// - a `.json` file in the convention of Stan and posteriordb;
-/// - a `.csv` file with a header: each column under its name;
+/// - a `.csv` file with a header: each column under its name; one of numbers alone: the matrix `table` [row][column];
 /// - a `.npz` file: each array under its name;
 /// - a `.npy` file: its array under the file's name without the ending, so `means.npy` is `means`;
 /// - a folder: each `.csv` and `.npy` file in it under the file's name without the ending; a `.csv` file is a

@@ -18,6 +18,25 @@ const std::vector<std::pair<std::string, Names>> axes = {{"data", {"{data}"}},
                                                          {"gradients", {"{gradients}"}},
                                                          {"chains", {"{chains}"}}};
 
+/// A key, or settings of the target below its own, and where it stands.
+struct Axis {
+  std::string key;
+  Settings::json_pointer at;
+  Names placeholders;
+};
+std::vector<Axis> axes_of(const Settings& setting) {
+  std::vector<Axis> all;
+  for (const auto& [key, placeholders] : axes)
+    all.push_back({key, Settings::json_pointer("/" + key), placeholders});
+  if (const auto target = setting.find("target_settings"); target != setting.end() && target->is_object())
+    for (const auto& item : target->items())
+      if (item.value().is_array())
+        all.push_back({"target_settings",
+                       Settings::json_pointer("/target_settings") / item.key(),
+                       {"{" + item.key() + "}"}});
+  return all;
+}
+
 /// 1e6, 2.5e7: as studies write budgets.
 std::string short_number(double value) {
   if (!(value > 0) || !std::isfinite(value)) return fmt::format("{}", value);
@@ -51,10 +70,10 @@ std::vector<GivenOptions> combinations(const GivenOptions& setting) {
   std::vector<GivenOptions> all = {setting};
   const auto label = setting.values.find("label");
   if (label == setting.values.end() || !label->is_string()) return all;  // that is complained about elsewhere
-  for (const auto& [key, placeholders] : axes) {
-    const auto given = setting.values.find(key);
-    if (given == setting.values.end()) continue;
-    const Settings entries = given->is_array() ? *given : Settings::array({*given});
+  for (const auto& [key, at, placeholders] : axes_of(setting.values)) {
+    if (!setting.values.contains(at)) continue;
+    const Settings& given = setting.values.at(at);
+    const Settings entries = given.is_array() ? given : Settings::array({given});
     if (entries.empty())
       throw UserError(fmt::format("{} is [] (there is one setting for each entry). Give one at least.",
                                   setting.name(key)));
@@ -62,12 +81,12 @@ std::vector<GivenOptions> combinations(const GivenOptions& setting) {
     for (const GivenOptions& one : all)
       for (const Settings& entry : entries) {
         GivenOptions made = one;
-        made.values[key] = entry;
+        made.values[at] = entry;
         auto text = made.values["label"].get<std::string>();
         bool named = false;
         for (const auto& placeholder : placeholders)
           named |= replace_all(text, placeholder, label_text(key, entry));
-        if (given->is_array() && !named)
+        if (given.is_array() && !named)
           throw UserError(
               fmt::format("{} is '{}', without {} (each entry of {} is a setting, which needs a "
                           "label of its own). Write {} into it.",

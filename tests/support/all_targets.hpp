@@ -5,6 +5,7 @@
 #include "targets/all.hpp"
 #include "tests/support/boltzmann.hpp"
 #include "tests/support/decoder.hpp"
+#include "tests/support/horseshoe.hpp"
 #include "tests/support/radon.hpp"
 #include "tests/support/subject.hpp"
 
@@ -26,6 +27,8 @@ inline std::vector<SubjectCase> all_targets() {
       subject<GpRegrTarget>("gp_regr", six_points(),
                             [](const auto& x) { return 1 + 6 * std::exp(2 * x[1] - x[2]); }),
       subject<ScatteredTarget>("scattered_6d", scattered_in_six()),
+      subject<HorseshoeTarget>("horseshoe", horseshoe_as_given(one_sided_cases(11, 4, 1), 0.2)),
+      subject<HorseshoeTarget>("horseshoe_none_held_out", horseshoe_as_given(one_sided_cases(6, 2, 2), 0)),
       subject<DecoderTarget>("decoder_sigmoid", decoder_input(small_decoder(), 1, "bernoulli", 0, "sigmoid")),
       subject<DecoderTarget>("decoder_relu", decoder_input(small_decoder(), 1, "bernoulli", 0, "relu")),
       subject<DecoderTarget>("decoder", decoder_input(small_decoder(), 1)),

@@ -85,6 +85,12 @@ TEST_F(DataFiles, LoadsTables) {
   EXPECT_TRUE(data["county"][0].is_number_integer());
 }
 
+TEST_F(DataFiles, TablesWithoutAHeaderAreAMatrix) {
+  EXPECT_EQ(load_data(put("a.csv", "1,2\n3,-4.5\n")).values, (json{{"table", {{1, 2}, {3, -4.5}}}}));
+  EXPECT_EQ(load_data(put("b.csv", "1,2\n")).values, (json{{"table", {{1, 2}}}}));
+  EXPECT_EQ(load_data(put("c.csv", "NA,2\n3,x\n")).values, (json{{"table", {{"NA", 2}, {3, "x"}}}}));
+}
+
 TEST_F(DataFiles, MissingCellsStayTexts) {
   const json data = load_data(put("a.csv", "y\nNA\nnan\ninf\n1\n")).values;
   EXPECT_EQ(data["y"], (json{"NA", "nan", "inf", 1}));
@@ -96,7 +102,7 @@ TEST_F(DataFiles, MissingCellsStayTexts) {
 TEST_F(DataFiles, RefusesBadTables) {
   EXPECT_HAS(load_complaint("a.csv", "x,y\n1,2\n3\n"), "a.csv, line 3: 1 cells where the first line has 2");
   EXPECT_HAS(load_complaint("b.csv", "x,x\n1,2\n"), "line 1: column 2 of the header is 'x'");
-  EXPECT_HAS(load_complaint("c.csv", "1,2\n3,4\n"), "line 1: column 1 of the header is '1'");
+  EXPECT_HAS(load_complaint("c.csv", "x,2\n3,4\n"), "line 1: column 2 of the header is '2'");
   EXPECT_HAS(load_complaint("d.csv", "x,\n3,4\n"), "line 1: column 2 of the header is ''");
   EXPECT_HAS(load_complaint("e.csv", "\n\n"), "e.csv is empty");
   EXPECT_HAS(load_complaint("f.csv", "x\n1\n\"2\n3\n"), "f.csv, line 3: a quoted cell never ends");

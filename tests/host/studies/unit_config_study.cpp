@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "host/options/evidence_config.hpp"
 #include "host/util/errors.hpp"
 
@@ -162,6 +165,28 @@ data = "a/b/"
   EXPECT_EQ(last.run.gradients, 2.5e6);
   EXPECT_EQ(last.run.chains, 16);
   EXPECT_EQ(study.settings[16].label, "s once at 1e7 on b");
+}
+
+TEST_F(ConfigFiles, ListsInTargetSettingsStandForEveryCombination) {
+  const Study study = study_of(R"(
+[[setting]]
+label = "{sampler} split={split} {scenario}"
+target = "t"
+target_settings = { split = [1, 2], scenario = ["a", "b"], dim = 3 }
+sampler = ["hmc", "pe"]
+)");
+  ASSERT_EQ(study.settings.size(), 8u);
+  std::vector<std::string> labels;
+  for (const StudySetting& s : study.settings) labels.push_back(s.label);
+  EXPECT_EQ(labels[0], "hmc split=1 a");
+  EXPECT_EQ(std::set(labels.begin(), labels.end()).size(), 8u);
+  const auto last = std::find(labels.begin(), labels.end(), "pe split=2 b");
+  ASSERT_NE(last, labels.end());
+  EXPECT_EQ(study.settings[last - labels.begin()].run.target_settings,
+            (Settings{{"split", 2}, {"scenario", "b"}, {"dim", 3}}));
+  refuses_study(
+      "[[setting]]\ntarget = 't'\nsampler = 'hmc'\nlabel = 'a'\ntarget_settings = { split = [1, 2] }",
+      "without {split}");
 }
 
 TEST_F(ConfigFiles, RefusesListsThatALabelCannotTellApart) {
