@@ -126,6 +126,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   run.quiet = true;
   RunContext context = make_context(run, *t.target, s.label);
   ChainRunOptions o = chain_run_options(run, {0});
+  o.searches = t.config->needs_modes;
   o.pooled = s.adaptation == "pooled";
   // Pooled replicates adapt together, so all of them must run again for the draws of the first.
   for (std::uint32_t u = 1; o.pooled && u < std::uint32_t(study.replicates); ++u) o.units.push_back(u);
