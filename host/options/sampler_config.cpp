@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "host/options/carried_fields.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
 #include "host/util/suggest.hpp"
@@ -202,7 +203,9 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   // Beside the warm-up of many chains twice as many cost little, and bases are seldom narrower than the target.
   c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
-  c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
+  c.mode_jumps = s.get("mode_jumps", !carries_fields(*c.transition));
+  if (c.mode_jumps && carries_fields(*c.transition))
+    s.refuse("mode_jumps", "false with " + c.transition->name + ", whose chains carry more than a position");
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);

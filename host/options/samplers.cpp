@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/options/carried_fields.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -59,6 +61,8 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
        "sample and evidence: whether chains also jump between the modes that are found (default true)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
+  if (carries_fields(transition))
+    std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
       return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=
