@@ -31,7 +31,7 @@ struct BlockIteration {
 
   Draw<L> draw(const Group& w) const { return {spec.key, number, w.chain, w.unit, part}; }
   Draw<L, int_lane_t<L>> own_draw(std::size_t k) const {
-    return {spec.key, load_int<L>(numbers + k * lane_width<L>), groups[k].chain, groups[k].unit};
+    return {spec.key, lockstep::load_int<L>(numbers + k * lane_width<L>), groups[k].chain, groups[k].unit};
   }
   L own_step(std::size_t k) const { return lockstep::load<L>(steps + k * lane_width<L>); }
 };

@@ -26,7 +26,9 @@ TEST(TemperedLevels, LadderIsThePapers) {
   const double temperatures[] = {1, 2.8, 7.7, 21.6, 60}, energies[] = {0, 2, 6.3, 20, 63.2};  // as printed
   for (int k = 0; k < TemperedLevels::kLevels; ++k) {
     EXPECT_NEAR(TemperedLevels::temperature_of(k, w), temperatures[k], 0.051);
-    if (k > 0) EXPECT_NEAR(TemperedLevels::flat_below(k, w), energies[k], 0.051);
+    if (k > 0) {
+      EXPECT_NEAR(TemperedLevels::flat_below(k, w), energies[k], 0.051);
+    }
   }
   EXPECT_EQ(TemperedLevels::log_level(0, -3.0, w), 3);
   EXPECT_NEAR(TemperedLevels::log_level(4, 126.4, w), -126.4 / 60, 1e-12);
@@ -109,14 +111,14 @@ TEST(ParallelWalks, CountsWhatItDoes) {
 /// Every state in a ring has its energy; there are as many as iterations that were kept.
 TEST(EquiEnergy, RingsHoldStatesOfTheirEnergies) {
   using T = EquiEnergy;
-  const int iterations = 500, settling = 50, first = T::kLevels + kDim * (T::kLevels - 1);
+  const int iterations = 3000, settling = 50, first = T::kLevels + kDim * (T::kLevels - 1);
   for (int every : {1, 7}) {
     const LevelRun<T> run(with(T::info(), {{T::settling, settling},
-                                      {T::every, every},
-                                      {T::temperature, 8},
-                                      {T::first_energy, 2.2},
-                                      {T::last_energy, 6}}),
-                     iterations);
+                                           {T::every, every},
+                                           {T::temperature, 8},
+                                           {T::first_energy, 2.2},
+                                           {T::last_energy, 6}}),
+                          iterations);
     const struct { const std::vector<double>& settings; } w{run.settings};
     int full = 0, empty = 0;
     for (int i = 0; i < kChains; ++i)
