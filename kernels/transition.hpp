@@ -84,6 +84,8 @@ struct TransitionInfo {
       0.9;                    // of dual averaging (of HMC at 0.8 the banana's tails are biased, and silent)
   bool harmonic_mean = true;  // over chains: false where proposals are meant to be rejected
   bool windows = false;       // warms up in Stan's windows unless told otherwise
+  bool alone =
+      false;  // no other follows it in an iteration: it ends when it sees fit, or carries what others would not move
   std::vector<TransitionField> fields = {};
   std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
   std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
@@ -91,7 +93,6 @@ struct TransitionInfo {
   std::vector<TransitionGate> gates = {};
   // Filled in where it is compiled:
   KnownSteps known_steps[2] = {};  // of states in float and in double
-  bool self_ending = false;
 };
 
 /// What a transition is unless it says otherwise.

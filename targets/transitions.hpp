@@ -38,7 +38,7 @@ const CpuTransitions& cpu_transitions() {
     CpuTransitions t{Transition::info(), {}};
     t.known_steps[0] = known_steps<Transition, float>;
     t.known_steps[1] = known_steps<Transition, double>;
-    t.self_ending = Transition::kSelfEnding;
+    t.alone = t.alone || Transition::kSelfEnding;
     std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
                t.of);
     return t;

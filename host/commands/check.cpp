@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -126,7 +127,10 @@ std::vector<double> spread(const std::vector<double>& rows, int dim) {
 /// allows.
 bool check_invariance(const TargetInstance& target, const RunContext& context,
                       const TransitionInfo& transition) {
-  const int d = target.dim(), chains = 8192;
+  const int d = target.dim();
+  double fields = 1;  // of those that keep a history fewer chains have room
+  for (const TransitionField& field : transition.fields) fields += field.rows(d);
+  const int chains = int(std::clamp(6e7 / fields, 512.0, 8192.0));
   const auto x = points(target, 1, chains);
   EngineSpec spec;
   spec.precision = context.precision;

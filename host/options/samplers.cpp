@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/options/carried_fields.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -59,11 +61,10 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
        "particles of the sequential Monte Carlo scout (default 4096, of fewer than 64 chains 2048)"},
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
       {"mode_jumps",
-       transition.self_ending
-           ? "false: no jumps between modes go with it"
-           : "whether chains also jump between the modes that are found (default true; in a study false)"},
+       "whether chains also jump between the modes that are found (default true; in a study false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
+  if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
       return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "host/options/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
@@ -236,8 +237,10 @@ class WarmUp {
   /// Hands the recorded chains on: the first of each unit; under pooling, one crowd member per chain of the
   /// batch.
   void hand_on(Engine& engine) {
-    const auto end = engine.position();
-    const int rows = engine.rows(), total = int(options_.units.size()) * options_.chains;
+    auto end = engine.position();
+    const auto carried = carried_fields(engine, *config_.transition);
+    end.insert(end.end(), carried.begin(), carried.end());
+    const int rows = int(end.size() / engine.chains()), total = int(options_.units.size()) * options_.chains;
     out_.positions.resize(std::size_t(rows) * total);
     for (int c = 0; c < total; ++c) {
       const int from = options_.pooled ? c : c / options_.chains * per_ + c % options_.chains;

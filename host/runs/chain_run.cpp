@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
+#include "host/options/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
@@ -155,8 +156,10 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   const bool taken_up = loop.take_up(recording);
   set_frozen(*engine, config, options.units, frozen);
   if (!taken_up) {
-    engine->set_position(adapted.positions);
+    const auto carried = adapted.positions.begin() + std::ptrdiff_t(engine->rows()) * engine->chains();
+    engine->set_position({adapted.positions.begin(), carried});
     engine->initialize();
+    set_carried_fields(*engine, *config.transition, {carried, adapted.positions.end()});
     adapted.positions = {};
   }
   Clock::time_point looked = loop.clock;

@@ -80,7 +80,7 @@ struct Adapted {
   Frozen frozen;
   StoredDraws warmup;                    // x and what goes with it, never weighted
   std::vector<double> warmup_step_size;  // [draw]
-  std::vector<double> positions;         // [row][unit * chains]
+  std::vector<double> positions;         // [row][unit * chains], then carried fields (carried_fields.hpp)
   std::vector<int> superchain;           // [chain of a unit]
   double warmup_seconds = 0;
   double jump_acceptance = NAN;  // in the second half of the warm-up, where chains jump between modes

@@ -47,7 +47,9 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
   gate("length", run.units[unit].iterations >= kLeastIterations);
   gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
-  gate("acceptance", e.acceptance >= 0.2 && e.acceptance <= 0.99);
+  // A sampler whose jumps are meant to be rejected more often than that has a lower bound.
+  const double aim = config.transition->target_acceptance;
+  gate("acceptance", e.acceptance >= (aim < 0.2 ? aim / 2 : 0.2) && e.acceptance <= 0.99);
   gate("divergences", e.divergence_rate < 0.01);
   gate("weight_ess", e.weight_ess >= 10.0 * double(e.mean.size()));
   const auto base_sd = learned_base_sd(run, unit, config);

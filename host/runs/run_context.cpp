@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/options/carried_fields.hpp"
 #include "host/runs/draw_plan.hpp"
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_search.hpp"
@@ -167,7 +168,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     if (m.kind == model.kind) spec.transition = size.transition, spec.then = size.then;
     double lists = 0;  // of modes and components, of each unit, and once more on the host
     if (m.kind == model.kind && size.searches) {
-      if (!transition_of(spec).self_ending) spec.then.push_back(find_transition("mode_jump"));
+      if (!transition_of(spec).alone) spec.then.push_back(find_transition("mode_jump"));
       lists = 2 * 8 * units * (2 * most_used_modes(size.dim) + 1) * (d + 1) * (d + 1);
     }
     if (count == 0) return 0.0;
