@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "host/options/carried_fields.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
 #include "host/util/suggest.hpp"

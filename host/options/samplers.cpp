@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/options/carried_fields.hpp"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "host/options/carried_fields.hpp"
 #include "host/runs/draw_plan.hpp"
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_search.hpp"

@@ -82,6 +82,8 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
   const auto dims = reader.get("dims", std::vector<double>{0, 1});
   if (dims.size() != 2 || !std::all_of(dims.begin(), dims.end(), is_axis))
     reader.refuse("dims", "it must be two axes, counted from 0, such as [0, 1]");
+  if (reader.get("places", std::vector<double>{}).size() % 2 != 0)
+    reader.refuse("places", "x and y of one place after another, such as [0.5, 0.3, 0.2, 0.9]");
   reader.finish();
 }
 
