@@ -40,6 +40,8 @@ enum class Purpose : std::uint32_t {
   base_draw = 20,     // draws of the base in the place of a jump
   tree = 21,          // directions and states of a trajectory that doubles
   worlds = 22,        // the coordinate between two worlds, and its momentum
+  mixture_draw = 23,  // draws of a mixture of known normals
+  regeneration = 24,  // whether a chain begins anew
 };
 
 struct StreamKey {

@@ -47,6 +47,11 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   if (!(e.acceptance <= 0.99) && config.transition->gradients)
     add("acceptance {:.3f}: longer steps would cost less ({})", e.acceptance,
         fixed ? "raise sampler.step_size" : "lower sampler.target_acceptance");
+  if (config.regeneration && !r.interrupted && (r.tours.empty() || r.tours[0].number < kFewTours))
+    add("{} tours: where few chains begin anew, the errors of means over tours say little (a longer run, "
+        "another "
+        "sampler.spread)",
+        r.tours.empty() ? 0 : r.tours[0].number);
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
@@ -80,7 +85,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.acceptance = e.acceptance;
   d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
-  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.jumped;
+  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
   (e.nested ? d.nested_rhat_max : d.rhat_max) = e.rhat_max;
@@ -97,6 +102,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.beta_mean = e.beta_mean;
   d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
+  if (!r.tours.empty()) d.tours = r.tours[0];
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/estimators/tours.hpp"
 #include "host/runs/run_result.hpp"
 
 namespace lockstep {
@@ -34,6 +35,7 @@ struct SampleDiagnostics : RunDiagnostics {
   double trajectory_time = NAN, ess_bulk_min = NAN, ess_tail_min = NAN, ess_min = NAN, beta_mean = NAN,
          mode_switches = NAN;
   Estimate scout_log_z;
+  TourMeans tours;
   DrawsSummary of_draws;
 
   template <class Archive>
@@ -54,6 +56,7 @@ struct SampleDiagnostics : RunDiagnostics {
     archive("scout_log_z", scout_log_z);
     archive("counters", counters);
     archive("modes", modes);
+    archive("tours", tours);
     of_draws.fields(archive);
   }
 };

@@ -18,8 +18,8 @@ std::size_t first_of(const Engine& engine, const TransitionInfo& transition, std
 }  // namespace
 
 bool carries_fields(const TransitionInfo& transition) {
-  return std::any_of(transition.fields.begin(), transition.fields.end(),
-                     [](const TransitionField& field) { return field.saved; });
+  return transition.alone && std::any_of(transition.fields.begin(), transition.fields.end(),
+                                         [](const TransitionField& field) { return field.saved; });
 }
 
 std::vector<double> carried_fields(Engine& engine, const TransitionInfo& transition) {

@@ -121,6 +121,24 @@ void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& ru
         s.no_effect({other.name}, fmt::format("{} has it, not {}", t->name, c.transition->name));
 }
 
+/// Whether a transition that follows the sampler's own is switched on by its name, and its settings.
+bool reads_follower(SettingsReader& s, const SamplerConfig& c, const std::string& name,
+                    std::vector<double>& settings) {
+  const TransitionInfo& follower = *find_transition(name);
+  if (!s.has(name) || !s.get(name, false)) {
+    for (const TransitionSetting& own : follower.settings)
+      s.no_effect({own.name}, fmt::format("sampler.{} is not true", name));
+    return false;
+  }
+  if (c.model.kind != ModelKind::plain)
+    s.refuse(name, "false with sampler pe, whose states are of several samples");
+  if (c.transition->alone)
+    s.refuse(name, "false with transition " + c.transition->name + ", which ends when it sees fit");
+  for (const TransitionSetting& own : follower.settings)
+    settings.push_back(s.in_range(own.name, own.standard, own.least, own.most));
+  return true;
+}
+
 /// What is asked for and cannot be, or would change nothing.
 void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& run) {
   if (!c.transition->gradients && run.gradients > 0)
@@ -210,7 +228,12 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   c.mode_jumps = s.get("mode_jumps", !c.transition->alone);
-  c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || !c.transition->shared.empty();
+  c.darting = reads_follower(s, c, "darting", c.darting_settings);
+  c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
+  if (c.darting && !c.mode_jumps)
+    s.refuse("mode_jumps", "true with sampler.darting, which takes their place");
+  c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || c.darting || c.regeneration ||
+                  !c.transition->shared.empty();
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   refuse_idle(c, s, run);

@@ -31,8 +31,10 @@ struct SamplerConfig {
   double scale_u = 1;                      // of the logits of beta in the metric
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
   int scout_particles = 2048;
-  int warmup_chains = 32;    // at least so many chains adapt a replicate
-  bool mode_jumps = true;    // where the run searches for modes
+  int warmup_chains = 32;                      // at least so many chains adapt a replicate
+  bool mode_jumps = true;                      // where the run searches for modes
+  bool darting = false, regeneration = false;  // darts in place of jumps; tours (kernels/regeneration.hpp)
+  std::vector<double> darting_settings, regeneration_settings;
   bool needs_modes = false;  // asks for what is made of modes: a study then searches for them too
   // Of the bridge: auto (modes where they suffice, else scout), gaussian (base_mean, base_sd), scout, modes.
   std::string base = "auto";

@@ -62,6 +62,17 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"mode_jumps",
        "whether chains also jump between the modes that are found (default true; in a study false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
+  if (!transition.alone)
+    for (const auto& [name, help] :
+         Keys{{"darting", "sample: darts between ellipsoids in place of jumps between modes (default false)"},
+              {"regeneration",
+               "sample: an independence sampler follows, and chains are taken apart into tours where it says "
+               "that "
+               "they begin anew (default false)"}}) {
+      keys.emplace_back(name, help);
+      for (const auto& [own, of_own] : own_settings(*find_transition(name)))
+        keys.emplace_back(own, fmt::format("of {}: {}", name, of_own));
+    }
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
   if (!transition.trajectory)

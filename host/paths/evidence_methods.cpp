@@ -249,8 +249,9 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.seconds = r.sampling_seconds;
   f.chains = run.chains;
   f.diagnostics.step_size = r.frozen.step_size[0];
-  f.diagnostics.num_leapfrog = int(std::lround(
-      -double(r.jumped) + e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
+  f.diagnostics.num_leapfrog =
+      int(std::lround(-double(r.followers) +
+                      e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);

@@ -121,9 +121,10 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   Stage<Adapted> warm_up(*plain.stages, "warm-up");
   Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(plain, config, options));
   const bool jumps = config.mode_jumps && adapted.jumps();
-  const RunContext context =
+  const RunContext context = with_regeneration(
       with_lists(jumps ? with_jumps(plain, options.units, adapted.modes, adapted.frozen.full_base) : plain,
-                 config, options.units, adapted.modes);
+                 config, options.units, adapted.modes),
+      config, options.units, adapted.modes);
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
   const bool dense_metric = model.dense_metric;
@@ -181,11 +182,13 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
                   again ? worst_rhat(recording.marginal_so_far()) : NAN});
   }
   ChainRunResult result;
-  result.jumped = context.jumps != nullptr;
+  result.followers = context.followers();
   static_cast<Adapted&>(result) = std::move(adapted);
   result.sampling_seconds = loop.seconds();
   result.interrupted = loop.interrupted && recording.end_spent() < 1;
   recording.finish(result);
+  if (context.regeneration)
+    result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
   return result;
 }
 

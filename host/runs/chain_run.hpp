@@ -2,6 +2,7 @@
 #pragma once
 #include "host/estimators/moments.hpp"
 #include "host/estimators/pe_evidence.hpp"
+#include "host/estimators/tours.hpp"
 #include "host/options/sampler_config.hpp"
 #include "host/runs/base_density.hpp"
 #include "host/runs/checkpoint.hpp"
@@ -103,7 +104,8 @@ struct Adapted {
 };
 
 struct ChainRunResult : Adapted {
-  bool jumped = false;  // between modes
+  int followers = 0;         // RunContext::followers
+  std::vector<TourMeans> tours;  // [unit], where chains begin anew
   std::vector<UnitMoments> units;
   std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
   StoredDraws draws;        // where asked for

@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <cmath>
 
+#include "host/estimators/log_sums.hpp"
 #include "host/runs/wormhole_network.hpp"
 
 namespace lockstep {
@@ -11,31 +12,57 @@ namespace {
 
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+void put_triangle(std::vector<double>& list, const Rows& m) {
+  for (int i = 0; i < m.rows(); ++i) list.insert(list.end(), m.row(i).begin(), m.row(i).begin() + i + 1);
+}
+/// A mode's place, L^-1 and L = sqrt(widened) factor; returns log |L|.
+double put_normal(std::vector<double>& list, const Mode& mode, double widened = 1) {
+  const int d = int(mode.place.size());
+  Rows factor = Eigen::Map<const Rows>(mode.factor.data(), d, d);
+  if (widened != 1) factor *= std::sqrt(widened);
+  list.insert(list.end(), mode.place.begin(), mode.place.end());
+  put_triangle(list, factor.triangularView<Eigen::Lower>().solve(Rows(Rows::Identity(d, d))));
+  put_triangle(list, factor);
+  return factor.diagonal().array().log().sum();
+}
+
 /// As kernels/mode_jump.hpp reads it.
 std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* base = nullptr) {
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   if (count < 2 && base == nullptr) return {};
   const auto order = library.by_mass();
   std::vector<double> list = {double(count), base == nullptr ? 0 : double(base->components.size())};
-  const auto put_triangle = [&](const Rows& m) {
-    for (int i = 0; i < d; ++i) list.insert(list.end(), m.row(i).begin(), m.row(i).begin() + i + 1);
-  };
   for (int k = 0; k < count; ++k) {
-    const Mode& mode = library[order[k]];
-    const Rows factor = Eigen::Map<const Rows>(mode.factor.data(), d, d);
-    list.insert(list.end(), mode.place.begin(), mode.place.end());
-    put_triangle(factor.triangularView<Eigen::Lower>().solve(Rows(Rows::Identity(d, d))));
-    put_triangle(factor);
-    list.push_back(factor.diagonal().array().log().sum());
+    const double log_det = put_normal(list, library[order[k]]);
+    list.push_back(log_det);
   }
   double before = 0;
   for (std::size_t b = 0; base != nullptr && b < base->components.size(); ++b) {
     const NormalComponent& c = base->components[b];
     list.insert(list.end(), c.mean.begin(), c.mean.end());
     list.insert(list.end(), d * (d + 1) / 2, 0.0);  // nobody comes back from there
-    put_triangle(c.factor);
+    put_triangle(list, c.factor);
     list.push_back(before);
     before += c.weight;
+  }
+  return list;
+}
+
+/// As kernels/mode_mixture.hpp reads it: the largest modes by their shares of the mass, covariances widened; the other
+/// number is yet to be set.
+std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
+  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
+  if (count == 0) return {};
+  const auto order = library.by_mass();
+  std::vector<double> list = {double(count), 0};
+  LogSum total;
+  for (int k = 0; k < count; ++k) total.add(library[order[k]].best_log_mass());
+  double cumulative = 0;
+  for (int k = 0; k < count; ++k) {
+    const double log_weight = library[order[k]].best_log_mass() - total.log();
+    const double log_det = put_normal(list, library[order[k]], widened);
+    cumulative += std::exp(log_weight);
+    list.insert(list.end(), {log_weight - 0.5 * d * std::log(2 * kPi) - log_det, cumulative});
   }
   return list;
 }
@@ -65,6 +92,15 @@ RunContext with_jumps(RunContext context, const ModeLibrary& library, const Base
 
 RunContext with_lists(RunContext context, const SamplerConfig& config,
                       const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes) {
+  if (config.darting && context.jumps) {
+    auto darts = std::make_shared<SharedNumbers>();
+    for (std::size_t u = 0; u < modes.size(); ++u) {
+      auto& list = darts->of_unit[units[u]] = mixture_list(modes[u].library, 1);
+      if (!list.empty()) list[1] = std::pow(config.darting_settings[0], 2) * modes[u].library.dim();
+    }
+    context.jumps = darts;
+    context.jumps_by = "darting";
+  }
   for (const std::string& name : config.transition->shared) {
     if (name != "network") continue;
     const auto& s = config.settings;
@@ -74,6 +110,24 @@ RunContext with_lists(RunContext context, const SamplerConfig& config,
       lists->of_unit[units[u]] = network_list(modes[u].library, plan);
     context.lists[name] = lists;
   }
+  return context;
+}
+
+RunContext with_regeneration(RunContext context, const SamplerConfig& config,
+                             const std::vector<std::uint32_t>& units,
+                             const std::vector<SearchResult>& modes) {
+  auto lists = std::make_shared<SharedNumbers>();
+  bool any = false;
+  for (std::size_t u = 0; u < modes.size() && config.regeneration; ++u) {
+    const ModeLibrary& library = modes[u].library;
+    const double d = library.dim(), widened = 1 + config.regeneration_settings[0] / std::sqrt(d);
+    auto& list = lists->of_unit[units[u]] = mixture_list(library, widened);
+    if (list.empty()) continue;
+    list[1] = library.log_total() + 0.5 * d * (std::log(widened) - 1 + 1 / widened) +
+              config.regeneration_settings[1];
+    any = true;
+  }
+  if (any) context.regeneration = lists;
   return context;
 }
 

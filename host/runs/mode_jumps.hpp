@@ -18,9 +18,18 @@ RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& unit
 /// `base`: of the path that they are on, made of modes; or null.
 RunContext with_jumps(RunContext context, const ModeLibrary& library, const BaseDensity* base = nullptr);
 
-/// The context of a run whose transition finds in its lists what it goes by of these modes: "network" of wormholes.
+/// The context of a run whose transition finds in its lists what it goes by of these modes: "network" of wormholes. Jumps
+/// become darts where the sampler has them.
 RunContext with_lists(RunContext context, const SamplerConfig& config,
                       const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes);
+
+/// The context of a run whose chains begin anew where they can be said to (kernels/regeneration.hpp), if the sampler asks
+/// for it and modes are known. q: their normals by shares of mass, covariances times s = 1 + spread / sqrt(d), so that
+/// beside a normal mode E log w / q is the same in any dimension; c is the typical w of chains in such a mode,
+///
+///   log c = log of the modes' mass + d/2 (log s - 1 + 1/s) + level.
+RunContext with_regeneration(RunContext context, const SamplerConfig& config,
+                             const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes);
 
 /// How many jumps were proposed and accepted, of an engine's statistics (Engine::stats) of so many chains, where its first
 /// transition is this one.

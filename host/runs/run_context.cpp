@@ -141,6 +141,7 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
   s.saved = !run.out.empty();
   s.transition = config.transition;
+  if (config.regeneration) s.then = {find_transition("regeneration")};
   s.weighted_draws = run.weighted_draws;
   const DrawPlan plan =
       plan_draws(run.draws, run.chains, std::int64_t(s.iterations / run.thin) + 1, run.thin);

@@ -266,17 +266,23 @@ std::unique_ptr<Engine> make_plain_engine(const RunContext& context, const Engin
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
-  EngineSpec jumping = spec;
-  if (context.jumps) {
-    jumping.then.push_back(find_transition("mode_jump"));
-    jumping.settings.resize(std::max<std::size_t>(jumping.settings.size(), 1));
-  }
-  auto engine = make_plain_engine(context, jumping);
+  EngineSpec all = spec;
+  std::vector<const SharedNumbers*> lists;
+  const auto follow = [&](const char* name, const std::shared_ptr<const SharedNumbers>& list) {
+    if (list == nullptr) return;
+    all.then.push_back(find_transition(name));
+    all.settings.resize(std::max<std::size_t>(all.settings.size(), 1));
+    lists.push_back(list.get());
+  };
+  follow(context.jumps_by, context.jumps);
+  follow("regeneration", context.regeneration);
+  auto engine = make_plain_engine(context, all);
   const auto& own = transition_of(spec).shared;
   for (std::size_t k = 0; k < own.size(); ++k)
     if (const auto known = context.lists.find(own[k]); known != context.lists.end())
       engine->set_shared(int(k), known->second->of(spec.unit));
-  if (context.jumps) engine->set_shared(int(own.size()), context.jumps->of(spec.unit));
+  for (std::size_t k = 0; k < lists.size(); ++k)
+    engine->set_shared(int(own.size() + k), lists[k]->of(spec.unit));
   return engine;
 }
 

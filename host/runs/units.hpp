@@ -91,14 +91,17 @@ struct RunContext {
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   RunHealth before =
       {};  // gradients and divergences that the run has behind it, beside those of its present part
-  // Of all engines made from here on: the jumps between modes that chains make (kernels/mode_jump.hpp), and what their
-  // first transition finds in its lists, by their names.
-  std::shared_ptr<const SharedNumbers> jumps = {};
+  // Of all engines made from here on: the jumps between modes that chains make (kernels/mode_jump.hpp, or darts in their
+  // place), how they begin anew (kernels/regeneration.hpp), and what their first transition finds in its lists, by their
+  // names.
+  std::shared_ptr<const SharedNumbers> jumps = {}, regeneration = {};
+  const char* jumps_by = "mode_jump";
   std::map<std::string, std::shared_ptr<const SharedNumbers>> lists = {};
   std::shared_ptr<Stages> stages = std::make_shared<Stages>();  // what is saved of the run
 
-  /// What a transition of so many gradients costs with the jump that follows it.
-  double with_jump(double gradients) const { return gradients + (jumps ? 1 : 0); }
+  /// Transitions that follow the first in each iteration, of one gradient each; and what it costs with them.
+  int followers() const { return int(jumps != nullptr) + int(regeneration != nullptr); }
+  double with_jump(double gradients) const { return gradients + followers(); }
   /// Between launches: the share done of a stage, and how its part of the run does. Throws Interrupted to stop.
   void tell(const std::string& stage, double share, const RunHealth& health = {}) const {
     if (progress->tell(stage, share)) show(health);

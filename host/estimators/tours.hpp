@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+
+/// Tours below which their errors say little.
+inline constexpr double kFewTours = 30;
+
+/// Means over the tours of chains that begin anew (kernels/regeneration.hpp): independent pairs of a length N and a sum S
+/// of the states, whose E S / E N is the target's mean.
+struct TourMeans {
+  double number = NAN;  // closed among the recorded iterations
+  double mean_length = NAN;
+  double acceptance = NAN;  // of the independent draws
+  std::vector<double> mean, mean_se;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive.whole("number", number);
+    archive("mean_length", mean_length);
+    archive("acceptance", acceptance);
+    archive("mean", mean);
+    archive("mean_se", mean_se);
+  }
+};
+
+/// Of each unit of so many chains, from Engine::fields() [row][chain], where the regeneration's are the last. The mean m of
+/// a coordinate and its standard error are
+///
+///   sum (S - m N) + C sum N (S - m N) / sum N = 0,   se = sqrt(sum (S - m N)^2) / sum N
+///
+/// (Mykland, Tierney & Yu 1995, section 2), sums over all closed tours; the second term, of the C chains that have begun, is
+/// what their open tours are expected to hold: long ones are open more often than others, and without it means of many
+/// short chains lean to those of short tours.
+std::vector<TourMeans> tours_of(const std::vector<double>& fields, int units, int chains, int dim);
+
+}  // namespace lockstep
