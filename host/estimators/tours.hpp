@@ -33,7 +33,8 @@ struct TourMeans {
 ///
 /// (Mykland, Tierney & Yu 1995, section 2), sums over all closed tours; the second term, of the C chains that have begun, is
 /// what their open tours are expected to hold: long ones are open more often than others, and without it means of many
-/// short chains lean to those of short tours.
+/// short chains lean to those of short tours. What tours longer than a chain hold is not in it: chains are to be longer than
+/// nearly all tours.
 std::vector<TourMeans> tours_of(const std::vector<double>& fields, int units, int chains, int dim);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ using R = Regeneration;
 
 TEST(Tours, MeansAreThoseOfTheSums) {
   // Two units of two chains in one dimension, behind one row of another transition; the fields that are not saved behind.
-  constexpr int kChains = 4, kOwn = R::kNumbers + R::kRows + 2;
+  constexpr int kChains = 4, kOwn = int(R::kNumbers) + R::kRows + 2;
   std::vector<double> fields((1 + kOwn) * kChains, 0.0);
   const auto at = [&](int row, int chain) -> double& { return fields[(1 + row) * kChains + chain]; };
   const std::vector<std::vector<std::pair<double, double>>> tours = {
@@ -27,9 +27,9 @@ TEST(Tours, MeansAreThoseOfTheSums) {
       at(R::closed, c) += 1;
       at(R::sum_n, c) += n;
       at(R::sum_nn, c) += n * n;
-      at(R::kNumbers + R::sum_s, c) += s;
-      at(R::kNumbers + R::sum_ss, c) += s * s;
-      at(R::kNumbers + R::sum_ns, c) += n * s;
+      at(int(R::kNumbers) + R::sum_s, c) += s;
+      at(int(R::kNumbers) + R::sum_ss, c) += s * s;
+      at(int(R::kNumbers) + R::sum_ns, c) += n * s;
     }
   }
   const auto all = tours_of(fields, 2, 2, 1);
