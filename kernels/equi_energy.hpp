@@ -34,7 +34,8 @@ struct EquiEnergy : TemperedLevels {
                    {"jump", 2, 0, false}},
         .counters = counters(),
         .settings = settings("probability that a level jumps in place of its walk", 1000)};
-    info.settings.push_back({"every", "iterations from one state that is kept to the next", 10, 1, 1e6});
+    info.settings.push_back(
+        {"every", "iterations from one state that is kept to the next", 10, 1, 1e6, true});
     return info;
   }
   static constexpr int kStored = (kLevels - 1) * kRings;  // levels and rings that have a history

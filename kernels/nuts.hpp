@@ -15,9 +15,9 @@ struct NutsTree : TransitionDefaults {
   /// What of a tree stands in the fields of a chain: numbers, rows of a position's length each, and what is cached with two
   /// states (Model::cache_rows(): at most 4 and twice a position's).
   struct Tree {
-    // Doublings made, most of them (one where a launch asks for so many steps), and the length of the stretch that is being added; its leaves so far; log weights (of exp(H_0 - H))
-    // of tree and stretch; the stretch's direction in time; -H at the start, of the state chosen, of that of the stretch;
-    // sum of acceptances; leaves that diverged.
+    // Doublings made, most of them (one where a launch asks for so many steps), and the length of the stretch that is
+    // being added; its leaves so far; log weights (of exp(H_0 - H)) of tree and stretch; the stretch's direction in
+    // time; -H at the start, of the state chosen, of that of the stretch; sum of acceptances; leaves that diverged.
     enum Number {
       depth,
       most,
@@ -53,7 +53,7 @@ struct NutsTree : TransitionDefaults {
                         .windows = true};
     info.fields = {{"tree", Tree::kFixed, Tree::kPerRow, false}};
     info.counters = {"saturated_trees"};
-    info.settings = {{"max_treedepth", "most doublings of a trajectory", 10, 1, kMostDepth}};
+    info.settings = {{"max_treedepth", "most doublings of a trajectory", 10, 1, kMostDepth, true}};
     return info;
   }
   template <class R>

@@ -27,22 +27,23 @@ struct RepellingAttracting : TransitionDefaults {
   enum Setting { most_proposals, log_epsilon };
   enum Counter { evaluations, downhill, uphill, capped };
   static TransitionInfo info() {
-    return {.name = "ram",
-            .summary = "repelling-attracting Metropolis: downhill, uphill, by random walks",
-            .formula =
-                "x' by a forced step downhill, x'' by one uphill; accept with min(1, density(x'') a(x, z) / "
-                "(density(x) a(x'', z''))), a the chance of going downhill",
-            .source = "Tak, Meng & van Dyk (2018)",
-            .gradients = kGradients,
-            .target_acceptance = 0.08,  // what S = 4 I of the paper has on its first mixture
-            .harmonic_mean = false,
-            .fields = {{"z", 2, 1}, {"jump", kFixed, 5, false}},
-            .counters = {"evaluations", "downhill", "uphill", "capped"},
-            .settings = {{"most_proposals", "of a loop, after which the move is rejected", 1000, 1, 10000},
-                         {"log_epsilon", "log of what is added to densities", -709.1962086421661, -1e6, 1e6}},
-            .gates = {
-                {capped, 0.05,
-                 "its loops end without a jump; lower sampler.step_size, or raise sampler.most_proposals"}}};
+    return {
+        .name = "ram",
+        .summary = "repelling-attracting Metropolis: downhill, uphill, by random walks",
+        .formula =
+            "x' by a forced step downhill, x'' by one uphill; accept with min(1, density(x'') a(x, z) / "
+            "(density(x) a(x'', z''))), a the chance of going downhill",
+        .source = "Tak, Meng & van Dyk (2018)",
+        .gradients = kGradients,
+        .target_acceptance = 0.08,  // what S = 4 I of the paper has on its first mixture
+        .harmonic_mean = false,
+        .fields = {{"z", 2, 1}, {"jump", kFixed, 5, false}},
+        .counters = {"evaluations", "downhill", "uphill", "capped"},
+        .settings = {{"most_proposals", "of a loop, after which the move is rejected", 1000, 1, 10000, true},
+                     {"log_epsilon", "log of what is added to densities", -709.1962086421661, -1e6, 1e6}},
+        .gates = {
+            {capped, 0.05,
+             "its loops end without a jump; lower sampler.step_size, or raise sampler.most_proposals"}}};
   }
   template <class R>
   static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {

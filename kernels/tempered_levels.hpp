@@ -30,13 +30,14 @@ struct TemperedLevels : TransitionDefaults {
   };
   enum Counter { evaluations, tried, exchanged, walked, kCounters = walked + kLevels - 1 };
   static std::vector<TransitionSetting> settings(const char* exchange_help, double settling_iterations) {
-    return {{"temperature", "of the hottest level", 60, 1, 1e9},
-            {"first_energy", "H_1, below which the second level is flat", 2, 1e-9, 1e12},
-            {"last_energy", "H_4, below which the hottest is", 63.2, 1e-9, 1e12},
-            {"energy_zero", "of energies: the target's lowest -log density, or less", 0, -1e12, 1e12},
-            {"exchange", exchange_help, 0.1, 0, 1},
-            {"settling", "iterations of a chain before the first of these", settling_iterations, 0, 1e9},
-            {"flattened", "1, or 0: levels are the tempered target, flat nowhere", 1, 0, 1}};
+    return {
+        {"temperature", "of the hottest level", 60, 1, 1e9},
+        {"first_energy", "H_1, below which the second level is flat", 2, 1e-9, 1e12},
+        {"last_energy", "H_4, below which the hottest is", 63.2, 1e-9, 1e12},
+        {"energy_zero", "of energies: the target's lowest -log density, or less", 0, -1e12, 1e12},
+        {"exchange", exchange_help, 0.1, 0, 1},
+        {"settling", "iterations of a chain before the first of these", settling_iterations, 0, 1e9, true},
+        {"flattened", "1, or 0: levels are the tempered target, flat nowhere", 1, 0, 1, true}};
   }
   static std::vector<std::string> counters() {
     return {"evaluations", "exchanges_tried", "exchanges_accepted", "walked_1", "walked_2",

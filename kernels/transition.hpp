@@ -48,6 +48,7 @@ struct TransitionSetting {
   std::string name, help;
   double standard = 0;  // where the user gives none
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+  bool whole = false;  // a whole number
 };
 /// Settings that a transition may have.
 inline constexpr int kMostSettings = 8;

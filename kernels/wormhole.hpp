@@ -18,13 +18,14 @@ struct WormholeFlow : Hmc {
         "x' = x + e v + e/2 (f(x, v) + f(x', v)), f = sum_k m_k <v, n_k> n_k; accepted by exp(-H) times the "
         "volume";
     info.source = "Lan, Streets & Shahbaba (2014); step and volume: docs/decisions/0017-wormholes.md";
-    info.fields = {{"worlds", 1, 1}, {"flow", WormholeField::kFixed, WormholeField::kPerRow, false}};
+    info.fields = {{"flow", WormholeField::kFixed, WormholeField::kPerRow, false}};
     info.counters = {"rejected_unsolved", "rejected_no_way_back", "rejected_crowded", "rejected_outside"};
     info.shared = {"network"};
     info.settings = {
         {"influence", "F: squared width of the wormholes over the number of dimensions", 0.3, 1e-6, 1e6},
-        {"complete", "1: a wormhole between any two modes; 0: the minimal spanning tree's", 0, 0, 1},
-        {"worlds", "2: wormholes lead through one more dimension, N(0, 1), from any mode to any", 1, 1, 2},
+        {"complete", "1: a wormhole between any two modes; 0: the minimal spanning tree's", 0, 0, 1, true},
+        {"worlds", "2: wormholes lead through one more dimension, N(0, 1), from any mode to any", 1, 1, 2,
+         true},
         {"separation", "h: in that dimension the worlds lie at -h and h", 1, 1e-3, 10}};
     return info;
   }
@@ -43,17 +44,12 @@ struct WormholeFlow : Hmc {
     draw.normals(Purpose::worlds, 2 * n, [&](int k, L z) {
       const int i = k % n, row = f.at(i, d);
       const V fresh = two * cast<V>(z);
-      if (k < n) {  // between the worlds; at first anywhere
-        const V y = select(V(w.fields[0]) > V(0.5), V(w.fields[1 + i]), fresh);
-        w.fields.set(1 + i, y);
-        f.position.set(row, y);
-      } else {
+      energy = fma(fresh, fresh, energy);
+      if (k < n)  // between the worlds
+        f.position.set(row, fresh);
+      else
         f.velocity.set(row, nfma(half, V(f.position[row]), fresh));
-        energy = fma(fresh, fresh, energy);
-      }
     });
-    w.fields.set(0, V(1.0));
-    for (int i = 0; i < n; ++i) energy = fma(V(w.fields[1 + i]), V(w.fields[1 + i]), energy);
     f.set(f.energy, V(0.5) * energy);
     f.set(f.log_volume, V(0.0));
     f.set(f.cause, V(-1.0));
@@ -121,14 +117,6 @@ struct WormholeFlow : Hmc {
     for (int k = 0; k < kCauses; ++k)
       w.count(k, select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
   }
-  template <class Model, class D, class P, class W>
-  LOCKSTEP_FN static void decided(const Model& model, const LaunchSpec&, const D&, const P& r, const W& w) {
-    const WormholeRows<W> f = rows_of(model, w);
-    using V = typename WormholeRows<W>::V;
-    for (int i = 0; i < model.samples(); ++i)
-      w.fields.set(1 + i, select(cast<V>(r.accepted) > V(0.5), V(f.position[f.at(i, model.dim())]),
-                                 V(w.fields[1 + i])));
-  }
 
  private:
   template <class Model, class W>
@@ -171,8 +159,9 @@ struct WormholeFlow : Hmc {
 /// wormholes are felt at one place, and where it leaves a box; each is counted. Leaves the density invariant whatever the
 /// network, as long as that does not change within a trajectory; without one it is HMC.
 ///
-/// In two worlds the state has one more coordinate y ~ N(0, 1), which chains carry along, and wormholes lead from every mode
-/// at y = -h to every mode at y = h (the paper's section 3.1). The settings but `worlds` are read by who makes the network.
+/// In two worlds the state has one more coordinate y ~ N(0, 1), drawn anew for each trajectory, and wormholes lead from every
+/// mode at y = -h to every mode at y = h (the paper's section 3.1). The settings but `worlds` are read by who makes the
+/// network.
 struct Wormhole : WormholeFlow<true, true> {};
 
 }  // namespace lockstep

@@ -38,7 +38,7 @@ struct WormholeRows : WormholeField {
   decltype(W::fields) fields, felt, matrix, momentum, position, velocity, next, fixed, back, sum;
   int d;
   LOCKSTEP_FN WormholeRows(int dim, int rows, decltype(W::fields) all)
-      : fields(all.from(1 + rows)),  // behind those between the worlds
+      : fields(all),
         felt(fields.from(kNumbers)),
         matrix(felt.from(kFelt * kMost)),
         momentum(fields.from(kFixed)),

@@ -52,8 +52,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                             fmt::format("{} (default auto).", some_methods([](const auto&) { return true; }))}
                : OptionSpec{"--sampler", "NAME", text, what,
                             "The algorithm (default pe); lockstep samplers lists them."},
-      {"--data", "FILE", text, what,
-       "Data of the target: .json, .csv, .npz, .npy, or a folder of tables."},
+      {"--data", "FILE", text, what, "Data of the target: .json, .csv, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
        check || modes ? "A setting of the target: target.KEY=VALUE. May be repeated."

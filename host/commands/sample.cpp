@@ -52,6 +52,11 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         "another "
         "sampler.spread)",
         r.tours.empty() ? 0 : r.tours[0].number);
+  else if (config.regeneration && !r.interrupted && r.tours[0].closed_share < kLeastClosed)
+    add("closed tours hold {:.0f} % of the iterations: what the others saw, where chains seldom begin anew, "
+        "is not in "
+        "the means over tours (a longer run, or another sampler.spread or sampler.level)",
+        100 * r.tours[0].closed_share);
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;

@@ -24,6 +24,7 @@ std::vector<TourMeans> tours_of(const std::vector<double>& fields, int units, in
     const double n = sum(R::sum_n), nn = sum(R::sum_nn), begun = sum(R::begun), made = sum(R::made);
     t.number = sum(R::closed);
     t.acceptance = sum(R::taken) / made;
+    t.closed_share = n / made;
     if (t.number == 0) continue;
     t.mean_length = n / t.number;
     for (int j = 0; j < dim; ++j) {

@@ -7,13 +7,16 @@ namespace lockstep {
 
 /// Tours below which their errors say little.
 inline constexpr double kFewTours = 30;
+/// And a share of the iterations in closed tours, below which chains may be stuck that the means leave out.
+inline constexpr double kLeastClosed = 0.8;
 
 /// Means over the tours of chains that begin anew (kernels/regeneration.hpp): independent pairs of a length N and a sum S
 /// of the states, whose E S / E N is the target's mean.
 struct TourMeans {
   double number = NAN;  // closed among the recorded iterations
   double mean_length = NAN;
-  double acceptance = NAN;  // of the independent draws
+  double acceptance = NAN;    // of the independent draws
+  double closed_share = NAN;  // of all recorded iterations, those of closed tours
   std::vector<double> mean, mean_se;
 
   template <class Archive>
@@ -21,6 +24,7 @@ struct TourMeans {
     archive.whole("number", number);
     archive("mean_length", mean_length);
     archive("acceptance", acceptance);
+    archive("closed_share", closed_share);
     archive("mean", mean);
     archive("mean_se", mean_se);
   }

@@ -108,11 +108,16 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
   c.jitter = s.get<bool>("jitter", true);
 }
 
+double read_own_setting(SettingsReader& s, const TransitionSetting& own) {
+  const double value = s.in_range(own.name, own.standard, own.least, own.most);
+  if (own.whole && value != std::floor(value)) s.refuse(own.name, "a whole number");
+  return value;
+}
+
 /// The transition's own settings; those of others would change nothing.
 void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
                        const Transitions& transitions) {
-  for (const TransitionSetting& own : c.transition->settings)
-    c.settings.push_back(s.in_range(own.name, own.standard, own.least, own.most));
+  for (const TransitionSetting& own : c.transition->settings) c.settings.push_back(read_own_setting(s, own));
   const auto known = s.known();
   for (const TransitionInfo* t : transitions)
     for (const TransitionSetting& other : t->settings)
@@ -134,8 +139,7 @@ bool reads_follower(SettingsReader& s, const SamplerConfig& c, const std::string
     s.refuse(name, "false with sampler pe, whose states are of several samples");
   if (c.transition->alone)
     s.refuse(name, "false with transition " + c.transition->name + ", which ends when it sees fit");
-  for (const TransitionSetting& own : follower.settings)
-    settings.push_back(s.in_range(own.name, own.standard, own.least, own.most));
+  for (const TransitionSetting& own : follower.settings) settings.push_back(read_own_setting(s, own));
   return true;
 }
 

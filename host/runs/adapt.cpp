@@ -329,6 +329,8 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     if (!modes[u].full()) include_modes(found, u, modes[u].library, stream(units[u]));
   Adapted out = WarmUp(jumping, config, options, found, modes).run();
   out.modes = modes;
+  // Adapted together they go by the modes of the first.
+  if (options.pooled && !modes.empty()) out.modes.resize(options.units.size(), modes[0]);
   out.frozen.search_gradients.clear();
   for (std::size_t u = 0; u < units.size(); ++u)
     out.frozen.search_gradients.push_back(out.modes.empty() ? 0 : out.modes[u].gradients);

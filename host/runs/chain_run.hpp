@@ -104,7 +104,7 @@ struct Adapted {
 };
 
 struct ChainRunResult : Adapted {
-  int followers = 0;         // RunContext::followers
+  int followers = 0;             // RunContext::followers
   std::vector<TourMeans> tours;  // [unit], where chains begin anew
   std::vector<UnitMoments> units;
   std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])

@@ -185,11 +185,16 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     plan.host = std::max(plan.host, 8 * numbers * here + (context.cuda ? 0 : of_engine * share));
     if (context.cuda) plan.device = std::max(plan.device, of_engine / context.shards);
   };
+  // What chains carry beside their positions is read, handed on and set as a whole.
+  double carried = 0;
+  for (const TransitionField& field :
+       size.transition == nullptr ? std::vector<TransitionField>{} : size.transition->fields)
+    if (field.saved) carried += 6 * field.rows(int(rows));
   ModelSpec path;
   path.kind = ModelKind::path;
   stage(engine(path, size.adapting_units, double(size.particles), false), particles * 8 * d);
   stage(engine(model, size.adapting_units, double(size.crowd), false),
-        particles * d + crowd * (3 * rows + sums));
+        particles * d + crowd * (3 * rows + sums + carried));
   if (size.searches && size.dim <= kMostSearchedDim) {
     // Descents side by side, differences of gradients, and the library, which outlives them.
     EngineSpec descents = engine_spec(context, {}, {0}, kTile);
@@ -215,8 +220,8 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double saved = size.saved ? 2 * rows + moments * batches : 0;
   const double recorded = chains * moments * (room + batches);
   stage(engine(model, size.units, double(size.chains), true) + of_launch,
-        chains * (rows + 1 + 2 * n + sums + moments + saved) + recorded + of_launch / 8 + overview * d +
-            draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
+        chains * (rows + 1 + 2 * n + sums + moments + saved + carried) + recorded + of_launch / 8 +
+            overview * d + draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
   // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.
   const double seen = overview > 0 ? overview : draws;
   stage(0, recorded + draws / 8 * bytes_of_draw + overview * d / 2 + seen * (d + quantities + 10));

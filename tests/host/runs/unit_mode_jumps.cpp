@@ -55,6 +55,17 @@ TEST(ModeJumps, AMixtureIsOfTheirSharesOfTheMassAndItsLevelTheTypicalWeight) {
   EXPECT_FALSE(with_regeneration({}, config, {4}, {found}).regeneration);
 }
 
+TEST(ModeJumps, ReplicatesThatAdaptTogetherGoByTheSameModes) {
+  const RunOptions run = two_modes({{"mode_jumps", true}});
+  const auto target = build_target(run);
+  ChainRunOptions options = chain_run_options(run, {0, 1, 2});
+  options.searches = options.pooled = true;
+  const ChainRunResult r = run_chains(make_context(run, *target, "test"),
+                                      sampler_config(run, target->dim(), target->tails()), options);
+  ASSERT_EQ(r.units.size(), 3u);
+  for (const auto& unit : r.units) EXPECT_GT(estimate(unit).switches, 1000);  // of 32 chains x 400
+}
+
 TEST(ModeJumps, ChainsThatBeginAnewGiveMeansOverTours) {
   for (const bool darts : {false, true}) {
     Settings settings = {{"regeneration", true}};
