@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "host/options/carried_fields.hpp"
+#include "host/runs/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"

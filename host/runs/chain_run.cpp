@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
-#include "host/options/carried_fields.hpp"
+#include "host/runs/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"

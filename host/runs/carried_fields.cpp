@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/options/carried_fields.hpp"
+#include "host/runs/carried_fields.hpp"
 
 #include <algorithm>
 #include <stdexcept>
