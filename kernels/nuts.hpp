@@ -188,7 +188,8 @@ struct NutsTree : TransitionDefaults {
       t.set(number, select(lanes, value, V(t[number])));
     };
     keep(Tree::added, at_work, added);
-    keep(Tree::accepted, at_work, t[Tree::accepted] + exp(min(gain, V(0.0))));
+    keep(Tree::accepted, at_work,
+         t[Tree::accepted] + select(gain > V(-700.0), exp(min(gain, V(0.0))), V(0.0)));
     keep(Tree::diverged, at_work, select(sound, V(0.0), V(1.0)));
     keep(Tree::candidate, takes, joint);
     const auto rho = t.row(Tree::rho_added), x = t.row(Tree::other), g = t.row(Tree::other + 1);

@@ -165,9 +165,6 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
   if (c.step_size > 0) s.no_effect({"target_acceptance", "acceptance_mean"}, "step_size is given");
   if (!c.adapt) s.no_effect({"warmup_chains"}, "nothing adapts");
   if (c.windows) s.no_effect({"warmup_chains"}, "in windows the recorded chains adapt themselves");
-  if (c.mode_jumps && c.transition->alone)
-    s.refuse("mode_jumps",
-             "false with transition " + c.transition->name + ", beside which there can be no other");
   if (run.init != "scout" && c.instrument != Instrument::bridge)
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
@@ -231,7 +228,9 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   // Beside the warm-up of many chains twice as many cost little, and bases are seldom narrower than the target.
   c.scout_particles = int(s.integer("scout_particles", run.chains >= 64 ? 4096 : 2048, 16, 1 << 20));
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
-  c.mode_jumps = s.get("mode_jumps", !c.transition->alone);
+  if (c.transition->alone)
+    s.no_effect({"mode_jumps"}, "beside transition " + c.transition->name + " there can be no other");
+  c.mode_jumps = !c.transition->alone && s.get("mode_jumps", true);
   c.darting = reads_follower(s, c, "darting", c.darting_settings);
   c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
   if (c.darting && !c.mode_jumps)

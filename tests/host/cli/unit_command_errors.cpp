@@ -34,7 +34,7 @@ TEST_F(CommandErrors, UnknownNamesComeWithTheNearOnes) {
   says_in_one_line({"targets", "mixtrue20"}, "Did you mean mixture20?");
   says_in_one_line({"samplers", "hcm"}, "Did you mean hmc?");
   refuses({"sample", "--target", "mixtrue20", "--sampler", "pe"}, "Did you mean mixture20?");
-  refuses({"sample", "--target", "mixture20", "--sampler", "pee"}, "Did you mean pe?");
+  refuses({"sample", "--target", "mixture20", "--sampler", "pee"}, "Did you mean ee, pe?");
   sample_refuses({"--set", "target.scenaro=a"}, "Did you mean scenario?");
   sample_refuses({"--set", "sampler.pseudo_sample=2"}, "Did you mean pseudo_samples?");
   sample_refuses({"--set", "samplr.beta=0.2"}, "unknown scope 'samplr'");

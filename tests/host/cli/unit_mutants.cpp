@@ -140,7 +140,7 @@ seed = 5
 warmup = 60
 quantities = ["mean[0]"]
 [[setting]]
-label = "a {method} {gradients}"
+label = "a {method} {gradients} {list}"
 target = "mixture20"
 target_settings = { scenario = "a", list = [1, 2.5, [3]] }
 sampler = ["pe", 'hmc']

@@ -134,7 +134,7 @@ TEST(SamplerConfig, EveryTransitionIsASamplerAndASettingOfThePseudoExtended) {
       refused("pe", {{"transition", t->name}, {key, 1}}, key);
     }
   }
-  refused("pe", {{"transition", "nuts"}}, "hmc, rwm, mala");
+  refused("pe", {{"transition", "gibbs"}}, "hmc, rwm, mala");
   refused("hmc", {{"transition", "mala"}}, "transition");
 }
 
@@ -300,7 +300,7 @@ TEST(SamplerConfig, HelpOfWhatATransitionDeclares) {
 
 TEST(SamplerConfig, UnknownNames) {
   refused("hmcc", kNone, "hmc");
-  refused("nuts", kNone, "lockstep samplers");
+  refused("gibbs", kNone, "lockstep samplers");
   EXPECT_EQ(config("").name, "pe");
   refused("hmc", {{"stepsize", 0.1}}, "step_size");
   refused("hmc", {{"pseudo_samples", 2}}, "pseudo_samples");  // belongs to another sampler

@@ -23,7 +23,10 @@ double length(const std::vector<std::vector<double>>& places, const std::vector<
 bool connects(int n, const std::vector<std::pair<int, int>>& edges) {
   std::vector<int> group(n);
   for (int i = 0; i < n; ++i) group[i] = i;
-  for (const auto& [i, j] : edges) std::replace(group.begin(), group.end(), group[i], int(group[j]));
+  for (const auto& [i, j] : edges) {
+    const int from = group[i], to = group[j];
+    std::replace(group.begin(), group.end(), from, to);
+  }
   return std::count(group.begin(), group.end(), group[0]) == n;
 }
 
