@@ -7,7 +7,7 @@ class PlotError(Exception):
     """The user's input is wrong: one line, exit status 2."""
 
 
-PLOT_KEYS = {"kind": str, "panels": list, "title": str, "quantities": list, "labels": list, "groups": dict,
+PLOT_KEYS = {"kind": str, "panels": list, "places": list, "title": str, "quantities": list, "labels": list, "groups": dict,
              "split": bool, "cost": str, "count_modes": bool, "columns": int, "dims": list,
              "equal_aspect": bool, "trace_draws": int, "against": str}
 

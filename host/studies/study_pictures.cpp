@@ -29,7 +29,7 @@ constexpr const char* kScript = "plot_study.py";
 
 /// Panels that need draws, from `kind` or `panels`.
 bool wants_draws(const nlohmann::json& plot) {
-  static const std::set<std::string> with_draws = {"scatter", "trace", "density", "beta"};
+  static const std::set<std::string> with_draws = {"scatter", "trace", "density", "beta", "places"};
   if (plot.contains("kind") && with_draws.count(plot["kind"].get<std::string>())) return true;
   if (plot.contains("panels"))
     for (const auto& p : plot["panels"])
