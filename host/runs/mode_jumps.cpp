@@ -2,6 +2,7 @@
 #include "host/runs/mode_jumps.hpp"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
@@ -67,6 +68,15 @@ std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
   return list;
 }
 
+/// Of each unit, made of its library.
+template <class Make>
+std::shared_ptr<const SharedNumbers> lists_of(const std::vector<std::uint32_t>& units,
+                                              const std::vector<SearchResult>& modes, Make make) {
+  auto lists = std::make_shared<SharedNumbers>();
+  for (std::size_t u = 0; u < modes.size(); ++u) lists->of_unit[units[u]] = make(modes[u].library);
+  return lists;
+}
+
 }  // namespace
 
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
@@ -93,22 +103,19 @@ RunContext with_jumps(RunContext context, const ModeLibrary& library, const Base
 RunContext with_lists(RunContext context, const SamplerConfig& config,
                       const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes) {
   if (config.darting && context.jumps) {
-    auto darts = std::make_shared<SharedNumbers>();
-    for (std::size_t u = 0; u < modes.size(); ++u) {
-      auto& list = darts->of_unit[units[u]] = mixture_list(modes[u].library, 1);
-      if (!list.empty()) list[1] = std::pow(config.darting_settings[0], 2) * modes[u].library.dim();
-    }
-    context.jumps = darts;
+    context.jumps = lists_of(units, modes, [&](const ModeLibrary& library) {
+      auto list = mixture_list(library, 1);
+      if (!list.empty()) list[1] = std::pow(config.darting_settings[0], 2) * library.dim();
+      return list;
+    });
     context.jumps_by = "darting";
   }
   for (const std::string& name : config.transition->shared) {
     if (name != "network") continue;
     const auto& s = config.settings;
     const NetworkPlan plan{s[0], s[1] > 0.5, s[2] > 1.5, s[3]};
-    auto lists = std::make_shared<SharedNumbers>();
-    for (std::size_t u = 0; u < modes.size(); ++u)
-      lists->of_unit[units[u]] = network_list(modes[u].library, plan);
-    context.lists[name] = lists;
+    context.lists[name] =
+        lists_of(units, modes, [&](const ModeLibrary& library) { return network_list(library, plan); });
   }
   return context;
 }
@@ -116,18 +123,18 @@ RunContext with_lists(RunContext context, const SamplerConfig& config,
 RunContext with_regeneration(RunContext context, const SamplerConfig& config,
                              const std::vector<std::uint32_t>& units,
                              const std::vector<SearchResult>& modes) {
-  auto lists = std::make_shared<SharedNumbers>();
-  bool any = false;
-  for (std::size_t u = 0; u < modes.size() && config.regeneration; ++u) {
-    const ModeLibrary& library = modes[u].library;
+  if (!config.regeneration) return context;
+  const auto lists = lists_of(units, modes, [&](const ModeLibrary& library) {
     const double d = library.dim(), widened = 1 + config.regeneration_settings[0] / std::sqrt(d);
-    auto& list = lists->of_unit[units[u]] = mixture_list(library, widened);
-    if (list.empty()) continue;
-    list[1] = library.log_total() + 0.5 * d * (std::log(widened) - 1 + 1 / widened) +
-              config.regeneration_settings[1];
-    any = true;
-  }
-  if (any) context.regeneration = lists;
+    auto list = mixture_list(library, widened);
+    if (!list.empty())
+      list[1] = library.log_total() + 0.5 * d * (std::log(widened) - 1 + 1 / widened) +
+                config.regeneration_settings[1];
+    return list;
+  });
+  const auto& all = lists->of_unit;
+  if (std::any_of(all.begin(), all.end(), [](const auto& one) { return !one.second.empty(); }))
+    context.regeneration = lists;
   return context;
 }
 
