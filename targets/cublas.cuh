@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/device_array.cuh"
 #include "kernels/launch_cuda.cuh"
 
 namespace lockstep {
