@@ -128,17 +128,28 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
                   total));
 }
 
-/// A search that ended before it was done, with modes met once, has more to meet (Good 1953).
+/// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
+/// has not said what there is.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   const int n = found.library.size();
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;
-  for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
+  double hits = 0;
+  for (int k = 0; k < n; ++k) {
+    once += found.library[k].hits == 1;  // 0: where somebody says that one is
+    hits += found.library[k].hits;
+  }
+  constexpr const char* kAdvice = "more --gradients, or give those you know by --modes FILE";
   if (once > 0)
     v.warnings.push_back(fmt::format(
         "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
-        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n,
-        "more --gradients, or give those you know by --modes FILE"));
+        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n, kAdvice));
+  else if (found.unsettled())
+    v.warnings.push_back(
+        fmt::format("the search for modes ended with its budget after {:.0f} descents, of which {:.0f} ended "
+                    "at the {} modes "
+                    "found: there may be more; {}",
+                    found.starts, hits, n, kAdvice));
 }
 
 }  // namespace
@@ -154,8 +165,9 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     for (int k = 0; k < library.size(); ++k)
       v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
   }
-  if (library.size() < 2) return v;
   const bool own = log_z.has_value() && std::isfinite(*log_z);
+  if (!own && found.unsettled()) v.failed = "modes_mass";
+  if (library.size() < 2) return v;
   const double total = library.log_total(), z = own ? *log_z : total;
   if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";

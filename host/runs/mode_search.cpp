@@ -54,9 +54,7 @@ class Search {
       for (int n = 0; n < known(); ++n) consider(plan_.known[n], 0);
     while (result_.stopped.empty()) {
       descend(starts());
-      if (round_ == 0 &&
-          plan_.iterations > 0)  // each about what a descent costs, or a trajectory that mixes well
-        budget_ = kSearchShare * plan_.iterations * std::min(spent() / result_.starts, kUsualTrajectory);
+      if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
       ++round_;
       result_.stopped = reason();
       context_.stages->save(name, *this);
@@ -128,6 +126,12 @@ class Search {
     if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
     if (spent() + mass_cost() >= budget_) return kSearchBudget;
     return "";
+  }
+  /// Where nobody has planned gradients: iterations cost about what a descent does, or a trajectory that mixes well. That
+  /// may not pay for the least number of descents; then as if every iteration cost a descent.
+  double share_of_iterations() const {
+    const double each = spent() / result_.starts, share = kSearchShare * plan_.iterations;
+    return share * std::clamp(1.1 * kLeastStarts * each / share, std::min(each, kUsualTrajectory), each);
   }
   double mass_cost() const { return double(kMassDraws) * std::min(kMassModes, result_.library.size()); }
 
@@ -281,6 +285,13 @@ double SearchResult::least_hits() const {
   double least = INFINITY;
   for (int k = 0; k < library.size(); ++k) least = std::min(least, library[k].hits);
   return least;
+}
+
+bool SearchResult::unsettled() const {
+  constexpr double kOneMode = 0.8;
+  double most = 0;
+  for (int k = 0; k < library.size(); ++k) most = std::max(most, library[k].hits);
+  return stopped == kSearchBudget && most < kOneMode * starts;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -40,6 +40,9 @@ struct SearchResult {
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
   double least_hits() const;
+  /// Whether the budget ended it too early to say that the modes found are all: with less than four fifths of the
+  /// descents at one and the same mode.
+  bool unsettled() const;
   /// Whether there are more modes than are kept: then nothing is made of them that has to hold all of the target.
   bool full() const { return stopped == kSearchModes; }
 

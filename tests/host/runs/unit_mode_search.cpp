@@ -12,6 +12,7 @@
 #include "targets/gaussian.hpp"
 #include "targets/mixture.hpp"
 #include "targets/mixture20.hpp"
+#include "targets/sensors.hpp"
 #include "tests/support/target_input.hpp"
 
 namespace lockstep {
@@ -101,6 +102,16 @@ TEST(ModeSearch, SurvivesWhatIsBentOrAFunnel) {
   EXPECT_EQ(search_modes(bent.context, 0, {.gradients = 1e5}).library.size(), 1);
   Case<EightSchoolsTarget> funnel;
   EXPECT_EQ(search_modes(funnel.context, 0, {.gradients = 1e5}).library.size(), 1);
+}
+
+// Widths of .02 and 10: a descent that trusts its model of six pairs too early ends between the modes.
+TEST(ModeSearch, GoesOnAlongAxesThatAreWiderThanItsSteps) {
+  Case<SensorsTarget> c;
+  const SearchResult r = search_modes(c.context, 0, {.gradients = 4e5});
+  double hits = 0;
+  for (int k = 0; k < r.library.size(); ++k) hits += r.library[k].hits;
+  EXPECT_GE(r.library.size(), 3);
+  EXPECT_GT(hits, 0.5 * r.starts);
 }
 
 TEST(ModeSearch, AHintIsACandidate) {
@@ -240,6 +251,25 @@ TEST(ModeGate, SaysThatASearchWasNotDone) {
   EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("1 of the 2 found were met once"));
   r.library[1].hits = 2;
   EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
+}
+
+TEST(ModeGate, WhatItsBudgetEndedEstablishesNothing) {
+  SearchResult r = library_of_two(0.5), none;
+  r.stopped = kSearchBudget;
+  r.starts = 1000;
+  r.library[0].hits = r.library[1].hits = 300;
+  EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "modes_mass");
+  EXPECT_EQ(judged(r, 300, 0).failed, "");  // a log Z of its own says what there is
+  EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("600 ended at the 2 modes found"));
+  r.library[0].hits = 900;  // four fifths at one: what else there is has a small basin
+  EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
+  EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
+  none.library = ModeLibrary(1);
+  none.starts = 1000;
+  none.stopped = kSearchBudget;
+  EXPECT_EQ(judged(none, 300, {}, 0.3).failed, "modes_mass");
+  none.stopped = kSearchHits;  // a density without a mode
+  EXPECT_EQ(judged(none, 300, {}, 0.3).failed, "");
 }
 
 TEST(ModeGate, CountsByWeight) {
