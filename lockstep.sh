@@ -129,11 +129,11 @@ choose_preset() {
 # configure PRESET [ARG...]: ARGs go to cmake.
 configure() {
   # Without LOCKSTEP_ISA the project's default holds again, whatever an earlier run left in the cache.
-  if [[ -n ${LOCKSTEP_ISA:-} ]]; then
-    cmake --preset "$@" -D "LOCKSTEP_ISA=$LOCKSTEP_ISA"
-  else
-    cmake --preset "$@" -U LOCKSTEP_ISA
-  fi
+  local -a isa=(-U LOCKSTEP_ISA) architectures=(-U LOCKSTEP_CUDA_ARCHITECTURES)
+  [[ -z ${LOCKSTEP_ISA:-} ]] || isa=(-D "LOCKSTEP_ISA=$LOCKSTEP_ISA")
+  # Where no GPU will run it, one architecture (and its PTX) shows that it compiles: a third of the time less.
+  [[ -n ${packing:-} || -e /dev/nvidiactl ]] || architectures=(-D LOCKSTEP_CUDA_ARCHITECTURES=80)
+  cmake --preset "$@" "${isa[@]}" "${architectures[@]}"
 }
 
 # build [TARGET]: everything, or that target alone.
@@ -219,7 +219,7 @@ pack_gpu_check() {
   local -a built
   find_nvcc >/dev/null ||
     fail 2 "no nvcc on PATH or in /usr/local/cuda/bin (the pack is for the GPU). Install the CUDA toolkit"
-  LOCKSTEP_PRESET=cuda-release build
+  packing=yes LOCKSTEP_PRESET=cuda-release build
   built=("${programs[@]/#/build/cuda-release/}")
 
   rm -rf "$new"

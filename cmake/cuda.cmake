@@ -34,12 +34,12 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 # is printed once all are compiled.
 set(kernel_report ${PROJECT_SOURCE_DIR}/cmake/kernel_report.py)
 
-# lockstep_add_cuda_engines(target source...): compiles the sources into the target. Those named *_registers_* hold
+# lockstep_add_cuda_engines(target source...): compiles the sources into the target. Those named *_registers* hold
 # kernels whose rows live in registers; one that spills, or keeps an array in memory, is an error.
 function(lockstep_add_cuda_engines target)
   foreach(source IN LISTS ARGN)
     set(options -Xptxas=-v)
-    if(source MATCHES "_registers_")
+    if(source MATCHES "_registers")
       list(APPEND options -Xptxas=--warn-on-spills,--warn-on-local-memory-usage,--warning-as-error)
     endif()
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
