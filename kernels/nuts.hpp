@@ -53,6 +53,10 @@ struct NutsTree : TransitionDefaults {
                         .windows = true};
     info.fields = {{"tree", Tree::kFixed, Tree::kPerRow, false}};
     info.counters = {"saturated_trees"};
+    info.gates = {{saturated, 0.01,
+                   "longer trajectories would cost less for what they bring (raise sampler.max_treedepth, or "
+                   "sampler.metric=dense)",
+                   false}};
     info.settings = {{"max_treedepth", "most doublings of a trajectory", 10, 1, kMostDepth, true}};
     return info;
   }

@@ -58,6 +58,7 @@ struct TransitionGate {
   int counter = 0;
   double most = 0;     // of a transition of a chain on average
   std::string advice;  // what it means where there is more, and what to do
+  bool fails = true;   // or it is advice alone
 };
 
 /// What is known before an iteration of its chains, found as in their rows.

@@ -36,10 +36,7 @@ Series read_data(TargetInput& in) {
     const int length = in.integer("length", 200, kSimulatedOrder + 1, kMaxLength);
     return simulated(length, std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max())));
   }
-  for (const char* key : {"length", "seed"})
-    if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
-      in.fail(std::string("target.") + key +
-              " is given beside data (it is for simulated ones). Leave it out");
+  in.refuse_beside_data({"length", "seed"});
   Series s;
   s.y = read_column(in, "y", "time");
   if (s.y.size() > std::size_t(kMaxLength))

@@ -48,10 +48,7 @@ Points read_data(TargetInput& in) {
     const int count = in.integer("points", 11, 2, GpRegr::kMaxPoints);
     return simulated(count, std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max())));
   }
-  for (const char* key : {"points", "seed"})
-    if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
-      in.fail(std::string("target.") + key +
-              " is given beside data (it is for simulated ones). Leave it out");
+  in.refuse_beside_data({"points", "seed"});
   Points p;
   p.y = read_column(in, "y", "point");
   p.x = read_column(in, "x", "point", p.y);

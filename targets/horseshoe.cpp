@@ -23,11 +23,7 @@ struct Asked {
 
   explicit Asked(TargetInput& in) {
     constexpr int kAny = std::numeric_limits<int>::max();
-    if (in.has_data())
-      for (const char* key : {"cases", "features", "seed"})
-        if (in.integer(key, -1, -1, kAny) != -1)
-          in.fail(std::string("target.") + key +
-                  " is given beside data (it is for simulated ones). Leave it out");
+    if (in.has_data()) in.refuse_beside_data({"cases", "features", "seed"});
     count = in.has_data() ? 0 : in.integer("cases", 60, 2, 100000);
     features = in.has_data() ? 0 : in.integer("features", 200, 1, 100000);
     seed = in.has_data() ? 0 : std::uint64_t(in.integer("seed", 1, 0, kAny));

@@ -85,10 +85,7 @@ RadonData read_data(TargetInput& in) {
     return simulated_households(counties, households,
                                 std::uint64_t(in.integer("seed", 1, 0, std::numeric_limits<int>::max())));
   }
-  for (const char* key : {"counties", "households", "seed"})
-    if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
-      in.fail(std::string("target.") + key +
-              " is given beside data (it is for simulated ones). Leave it out");
+  in.refuse_beside_data({"counties", "households", "seed"});
   return read_households(in);
 }
 

@@ -90,10 +90,7 @@ Network read_data(TargetInput& in, double range, double sd) {
     return simulated_network(sensors, anchors, range, sd,
                              std::uint64_t(in.integer("seed", 9, 0, std::numeric_limits<int>::max())));
   }
-  for (const char* key : {"sensors", "anchors", "seed"})
-    if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
-      in.fail(std::string("target.") + key +
-              " is given beside data (it is for simulated ones). Leave it out");
+  in.refuse_beside_data({"sensors", "anchors", "seed"});
   return read_network(in);
 }
 

@@ -55,6 +55,12 @@ class TargetInput {
   virtual DataArray images(const std::string& path) = 0;
   /// Throws the one-line error of a bad input.
   [[noreturn]] virtual void fail(const std::string& message) = 0;
+  /// Fails where one of these settings of simulated data, whole numbers from 0, is given: for targets that have data.
+  void refuse_beside_data(std::initializer_list<const char*> keys) {
+    for (const char* key : keys)
+      if (integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
+        fail(std::string("target.") + key + " is given beside data (it is for simulated ones). Leave it out");
+  }
 };
 
 /// What is known exactly. NaN where nothing is. For reports and tests only: no adapter, base or gate reads

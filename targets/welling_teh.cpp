@@ -102,10 +102,7 @@ std::vector<double> read_data(TargetInput& in) {
     const int observations = in.integer("observations", 100, 1, kMaxObservations);
     return simulated(observations, std::uint64_t(in.integer("seed", 3, 0, std::numeric_limits<int>::max())));
   }
-  for (const char* key : {"observations", "seed"})
-    if (in.integer(key, -1, -1, std::numeric_limits<int>::max()) != -1)
-      in.fail(std::string("target.") + key +
-              " is given beside data (it is for simulated ones). Leave it out");
+  in.refuse_beside_data({"observations", "seed"});
   std::vector<double> x = read_column(in, "x", "observation");
   if (x.size() > std::size_t(kMaxObservations))
     in.fail("x has " + std::to_string(x.size()) + " entries (target welling_teh takes at most " +

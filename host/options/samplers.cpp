@@ -31,8 +31,9 @@ Keys own_settings(const TransitionInfo& transition) {
 std::vector<std::string> own_gates(const TransitionInfo& transition) {
   std::vector<std::string> gates;
   for (const TransitionGate& g : transition.gates)
-    gates.push_back(fmt::format("{}: at most {} of a transition (else {})", transition.counters[g.counter],
-                                g.most, g.advice));
+    if (g.fails)
+      gates.push_back(fmt::format("{}: at most {} of a transition (else {})", transition.counters[g.counter],
+                                  g.most, g.advice));
   return gates;
 }
 

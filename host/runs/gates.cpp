@@ -61,7 +61,8 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     if (!f.scout_log_z.empty()) gate("scout", !contradicts(z, {f.scout_log_z[unit], f.scout_log_z_se[unit]}));
   }
   for (const TransitionGate& own : config.transition->gates)
-    gate(config.transition->counters[own.counter].c_str(), counted(run.units[unit], own) <= own.most);
+    gate(config.transition->counters[own.counter].c_str(),
+         !own.fails || counted(run.units[unit], own) <= own.most);
   return failed;
 }
 
