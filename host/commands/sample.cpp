@@ -202,6 +202,7 @@ SampleResult sample(const RunOptions& asked) {
   context.stages = std::make_shared<Stages>(files.checkpoint);
   say_device(run, context);
   check_memory(memory, run.quiet);
+  say_scout(run, run_size(run, config, target->dim(), 1, false));
 
   ChainRunResult r = run_chains(context, config, options);
   if (!Processes::all().first()) throw FirstSpeaks();

@@ -17,6 +17,7 @@
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_search.hpp"
 #include "host/runs/recording.hpp"
+#include "host/runs/scout.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/memory.hpp"
 #include "host/util/peak.hpp"
@@ -116,6 +117,16 @@ void say_device(const RunOptions& run, const RunContext& context) {
   static bool said = false;  // once, however many settings a study has
   if (run.device == "auto" && !context.cuda && !run.quiet && !std::exchange(said, true))
     say("no usable GPU: computing on the CPU");
+}
+
+void say_scout(const RunOptions& run, const RunSize& size) {
+  if (size.particles == 0 || size.dim <= kMostSearchedDim || run.quiet) return;
+  say(
+      fmt::format("a scout goes first, by sequential Monte Carlo in {} dimensions: {:.2g} gradients or "
+                  "several times that; "
+                  "none is needed with --init uniform:2 by samplers nuts and hmc, or pe with "
+                  "sampler.instrument=tempered and a sampler.beta_min",
+                  size.dim, double(size.adapting_units) * most_scout_gradients(size.particles)));
 }
 
 std::string device_name([[maybe_unused]] const RunContext& context) {

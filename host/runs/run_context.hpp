@@ -42,6 +42,10 @@ struct RunSize {
 /// The size of `sample`, and of a setting of a study: at most so many draws as its budget could ever pay for.
 RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, int units, bool pooled);
 
+/// Says on standard error what the scout of a run takes in over kMostSearchedDim dimensions, where it has hundreds of
+/// levels to go, and how to do without.
+void say_scout(const RunOptions& run, const RunSize& size);
+
 /// Bytes that a run needs at its largest: scouting, adapting, or recording, with the copies that saving its
 /// state and its draws takes. Engines are on the host, or on the device where the run is. Of all processes of
 /// this machine: each has a share of the chains on its engines, and the numbers of all chains beside them. Of

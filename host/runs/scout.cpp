@@ -49,6 +49,10 @@ void ScoutResult::measure(std::size_t unit) {
   }
 }
 
+double most_scout_gradients(std::int64_t particles) {
+  return double(kMaxLevels - 1) * kMoves * kLeapfrog * double(particles);
+}
+
 Scout::Scout(const RunContext& context, std::vector<std::uint32_t> units, int particles, double init_scale,
              std::vector<Eigen::VectorXd> known)
     : context_(context), units_(std::move(units)), init_scale_(init_scale), known_(std::move(known)) {

@@ -83,6 +83,9 @@ class Scout {
   std::unique_ptr<SmcSampler> pass_;  // from base to target, of the open units
 };
 
+/// Target gradients that a unit's first pass takes at most: all levels that it may have, trajectories of their mean length.
+double most_scout_gradients(std::int64_t particles);
+
 /// Made, run and saved.
 ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
                   double init_scale, const std::vector<Eigen::VectorXd>& known = {});

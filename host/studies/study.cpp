@@ -157,6 +157,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   options.draws = 0;
   options.searches = p.config.needs_modes;
   say_device(run, context);
+  say_scout(run, run_size(run, p.config, p.target->dim(), replicates, options.pooled));
   ChainRunResult r;
   try {
     r = run_chains(context, p.config, options);

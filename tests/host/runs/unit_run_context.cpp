@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -8,6 +9,7 @@
 
 #include "host/commands/check.hpp"
 #include "host/options/target_input.hpp"
+#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/interrupt.hpp"
@@ -145,6 +147,27 @@ TEST(Memory, SizeOfARun) {
   EXPECT_EQ(run_size(run, config, 3, 1, false).particles, 0);
   config.instrument = SamplerConfig::Instrument::bridge;
   EXPECT_EQ(run_size(run, config, 3, 1, false).particles, 2048);
+}
+
+TEST(Scout, IsAnnouncedInThousandsOfDimensionsAlone) {
+  const auto said = [](int dim, std::int64_t particles, bool quiet) {
+    RunOptions run;
+    run.quiet = quiet;
+    RunSize size;
+    size.dim = dim;
+    size.adapting_units = 2;
+    size.particles = particles;
+    ::testing::internal::CaptureStderr();
+    say_scout(run, size);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string text = said(4003, 2048, false);  // 200 levels of 3 moves of 4 steps, of two replicates
+  EXPECT_NE(text.find("4003 dimensions: 9.8e+06 gradients"), std::string::npos) << text;
+  EXPECT_NE(text.find("sampler.instrument=tempered"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_EQ(said(kMostSearchedDim, 2048, false), "");
+  EXPECT_EQ(said(4003, 0, false), "");
+  EXPECT_EQ(said(4003, 2048, true), "");
 }
 
 TEST(Memory, TooMuchIsAnErrorBeforeAnythingRuns) {
