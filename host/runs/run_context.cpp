@@ -121,12 +121,12 @@ void say_device(const RunOptions& run, const RunContext& context) {
 
 void say_scout(const RunOptions& run, const RunSize& size) {
   if (size.particles == 0 || size.dim <= kMostSearchedDim || run.quiet) return;
-  say(
-      fmt::format("a scout goes first, by sequential Monte Carlo in {} dimensions: {:.2g} gradients or "
-                  "several times that; "
-                  "none is needed with --init uniform:2 by samplers nuts and hmc, or pe with "
-                  "sampler.instrument=tempered and a sampler.beta_min",
-                  size.dim, double(size.adapting_units) * most_scout_gradients(size.particles)));
+  say(fmt::format(
+      "a scout goes first, by sequential Monte Carlo in {} dimensions: {:.2g} gradients or several times "
+      "that; none is "
+      "needed with --init uniform:2 by samplers nuts and hmc, or pe with sampler.instrument=tempered and a "
+      "sampler.beta_min",
+      size.dim, double(size.adapting_units) * most_scout_gradients(size.particles)));
 }
 
 std::string device_name([[maybe_unused]] const RunContext& context) {
