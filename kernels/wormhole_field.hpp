@@ -17,16 +17,27 @@
 
 namespace lockstep {
 
+/// f(row, force along it) for every row, at the position and gradient of w.
+template <class L, class Model, class W, class F>
+LOCKSTEP_FN void each_force(const Model& model, const W& w, F f) {
+  if constexpr (Model::kTempered) {
+    model.template force<L>(w.x, w.parameters, w.g, f);
+  } else {
+    for (int j = 0; j < model.rows(); ++j) f(j, L(w.g[j]));
+  }
+}
+
 struct WormholeField {
   static constexpr int kHeader = 2;
   static constexpr int kMostIterations = 60;
   static constexpr int kMost = 24;  // wormholes that are felt at one place
   LOCKSTEP_FN static constexpr int length(int dim) { return 2 * (dim + 1) + 2; }
 
-  // What a chain's fields have of a trajectory: numbers (kinetic and potential energy between the worlds at its start); of
+  // What a chain's fields have of a trajectory: numbers (kinetic and potential energy between the worlds at its start, what the
+  // field has done to H since); of
   // the wormholes felt at a place their numbers, m, <x, n>, <v, n> and d (|s| |s - l|) / ds, and a matrix of them; then
   // rows: the momentum, and six of d + 1 coordinates of each sample (less than two of a position's).
-  enum Number { energy, log_volume, cause, kNumbers };
+  enum Number { energy, log_volume, cause, work, kNumbers };
   enum Felt { index, strength, along, speed, bend, kFelt };
   static constexpr int kFixed = kNumbers + kFelt * kMost + kMost * kMost, kPerRow = 1 + 6 * 2;
 };
