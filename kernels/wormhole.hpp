@@ -125,8 +125,7 @@ struct WormholeFlow : Hmc {
     r.log_ratio =
         select(refused, E(-std::numeric_limits<scalar_t<E>>::infinity()), r.log_ratio + cast<E>(change));
     r.diverged = select(refused, E(0), E(-1));
-    for (int k = 0; k < kCauses; ++k)
-      w.count(k, select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
+    count_causes(cause, w);
   }
   template <class Model, class D, class P, class W>
   LOCKSTEP_FN static void decided(const Model& model, const LaunchSpec&, const D&, const P& r, const W& w) {
@@ -135,7 +134,12 @@ struct WormholeFlow : Hmc {
     w.count(by_ratio, select(cause < V(-0.5), V(1.0) - cast<V>(r.accepted), V(0.0)));
   }
 
- private:
+ protected:
+  template <class V, class W>
+  LOCKSTEP_FN static void count_causes(V cause, const W& w) {
+    for (int k = 0; k < kCauses; ++k)
+      w.count(k, select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
+  }
   template <class Model, class W>
   LOCKSTEP_FN static WormholeRows<W> rows_of(const Model& model, const W& w) {
     return {model.dim(), model.rows(), w.fields};
@@ -150,6 +154,8 @@ struct WormholeFlow : Hmc {
     f.set(f.cause,
           select(mask_and(where > V(0.5), f.get(f.cause) < V(-0.5)), V(double(cause)), f.get(f.cause)));
   }
+
+ private:
   /// Adds -<force, along>, `along` in the sample's rows: what a drift along the field does to U, by the trapezoidal rule.
   template <class L, class Model, class W, class Along>
   LOCKSTEP_FN static void add_work(const Model& model, int sample, const W& w, Along along) {

@@ -65,7 +65,44 @@ struct WormholeRows : WormholeField {
   LOCKSTEP_FN void set(int number, V value) const { fields.set(number, value); }
 };
 
-/// One sample's step along the field.
+/// y = u(x) + half (f(x) + f(y)) in coordinates `first` to first + d, by iteration where that contracts; 1 in lanes where it
+/// has not come to an end. Of `drift`: field(x) leaves f(x) in rows.sum; unforced(j, x, half) is u.
+template <class Rows, class Drift, class Row, class V>
+LOCKSTEP_FN V solve_drift(const Rows& rows, int first, Drift& drift, Row x, Row y, V half) {
+  drift.field(x);
+  V size = V(0.0);
+  for (int j = first; j <= first + rows.d; ++j) {
+    const V f = rows.sum[j], on = fma(half, f, drift.unforced(j, x, half));
+    rows.fixed.set(j, on);
+    y.set(j, fma(half, f, on));
+    size = max(abs(on), size);
+  }
+  const V tolerance = fma(V(1e-13), size, V(1e-10));
+  V going = V(1.0);
+  for (int i = 0; i < WormholeField::kMostIterations && any(going > V(0.5)); ++i) {
+    drift.field(y);
+    V change = V(0.0);
+    for (int j = first; j <= first + rows.d; ++j) {
+      const V to = fma(half, V(rows.sum[j]), V(rows.fixed[j]));
+      change = max(abs(to - y[j]), change);
+      y.set(j, select(going > V(0.5), to, V(y[j])));
+    }
+    going = select(change < tolerance, V(0.0), going);
+  }
+  return going;
+}
+/// Whether the step back from y leads to x: 0, or 1 where not.
+template <class Rows, class Drift, class Row, class V>
+LOCKSTEP_FN V drift_strays(const Rows& rows, int first, Drift& drift, Row x, Row y, V half) {
+  V lost = solve_drift(rows, first, drift, y, rows.back, -half), off = V(0.0), size = V(0.0);
+  for (int j = first; j <= first + rows.d; ++j) {
+    off = max(abs(rows.back[j] - x[j]), off);
+    size = max(abs(V(x[j])), size);
+  }
+  return select(off < fma(V(1e-10), size, V(1e-7)), lost, V(1.0));
+}
+
+/// One sample's step along the field: y = x + 2 half v + half (f(x, v) + f(y, v)).
 template <class W>
 struct WormholeStep {
   using Rows = WormholeRows<W>;
@@ -118,40 +155,12 @@ struct WormholeStep {
       }
     });
   }
-  /// y = x + 2 half v + half (f(x, v) + f(y, v)), by iteration where that contracts; 1 in lanes where it has not come to an
-  /// end.
-  LOCKSTEP_FN V solve(Row x, Row y, V half) const {
-    field(x);
-    V size = V(0.0);
-    for (int j = first; j <= first + d; ++j) {
-      const V f = rows.sum[j], on = fma(half, f, fma(V(2.0) * half, V(rows.velocity[j]), V(x[j])));
-      rows.fixed.set(j, on);
-      y.set(j, fma(half, f, on));
-      size = max(abs(on), size);
-    }
-    const V tolerance = fma(V(1e-13), size, V(1e-10));
-    V going = V(1.0);
-    for (int i = 0; i < WormholeField::kMostIterations && any(going > V(0.5)); ++i) {
-      field(y);
-      V change = V(0.0);
-      for (int j = first; j <= first + d; ++j) {
-        const V to = fma(half, V(rows.sum[j]), V(rows.fixed[j]));
-        change = max(abs(to - y[j]), change);
-        y.set(j, select(going > V(0.5), to, V(y[j])));
-      }
-      going = select(change < tolerance, V(0.0), going);
-    }
-    return going;
+  /// x + 2 half v of coordinate j.
+  LOCKSTEP_FN V unforced(int j, Row x, V half) const {
+    return fma(V(2.0) * half, V(rows.velocity[j]), V(x[j]));
   }
-  /// Whether the step back from y leads to x: 0, or 1 where not.
-  LOCKSTEP_FN V strays(Row x, Row y, V half) const {
-    V lost = solve(y, rows.back, -half), off = V(0.0), size = V(0.0);
-    for (int j = first; j <= first + d; ++j) {
-      off = max(abs(rows.back[j] - x[j]), off);
-      size = max(abs(V(x[j])), size);
-    }
-    return select(off < fma(V(1e-10), size, V(1e-7)), lost, V(1.0));
-  }
+  LOCKSTEP_FN V solve(Row x, Row y, V half) const { return solve_drift(rows, first, *this, x, y, half); }
+  LOCKSTEP_FN V strays(Row x, Row y, V half) const { return drift_strays(rows, first, *this, x, y, half); }
   /// log |det(I + h B(x))|, B = sum_k <v, n_k> n_k grad m_k', as a determinant of those that are felt at x; adds to
   /// `crowd` in lanes where these are too many.
   LOCKSTEP_FN V log_volume(Row x, V h, V& crowd) const {
