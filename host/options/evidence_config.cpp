@@ -221,6 +221,9 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (method.scheduled) read_schedule(c, s, run);
   if (anneals) c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
   if (copies || c.own_ladder()) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
+  c.transition = find_transition(method.transition);
+  for (const TransitionSetting& t : c.transition->settings)
+    c.transition_settings.push_back(s.in_range(t.name.c_str(), t.standard, t.least, t.most));
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   read_chains(c, s, run, planned);

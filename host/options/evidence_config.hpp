@@ -29,6 +29,8 @@ struct EvidenceConfig {
   bool own_ladder() const { return is(EvidenceKind::chains) && of->scheduled && schedule != "pilot"; }
   /// The ladder of annealing or of simulated tempering, or where that of parallel tempering begins.
   std::vector<double> ladder(const CommunicationBarrier& barrier) const;
+  const TransitionInfo* transition = nullptr;  // of chains that move along the path; null: the first, HMC
+  std::vector<double> transition_settings;
   // How much, over everything.
   double gradients = 1e8;
   std::int64_t iterations = 0;                      // instead, where above 0: recorded, per chain

@@ -87,6 +87,12 @@ Lines simulated_settings() {
   return lines;
 }
 
+Lines adiabatic_settings() {
+  Lines lines = kChains;
+  for (auto& line : own_settings(*find_transition("adiabatic"))) lines.push_back(std::move(line));
+  return lines;
+}
+
 Lines extended_settings() {
   for (const auto& s : sampler_registry())
     if (s.name == "pe") return {s.settings.begin(), s.settings.end()};
@@ -130,6 +136,18 @@ std::vector<EvidenceMethod> methods_of_chains() {
        .tempering = Tempering::joint,
        .control = Control::logistic,
        .by_stones = true},
+      {.info =
+           {"ct-adiabatic",
+            "continuous tempering by the contact flow of adiabatic Monte Carlo, made exact (a baseline)",
+            "the density of ct-joint; x' = p, p' = -dh/dx + s r/n dh/du p, u' = -s r/n |p|^2, accepted with "
+            "its volume",
+            with(adiabatic_settings()), "Betancourt (2014); docs/decisions/0018-adiabatic.md"},
+       .kind = EvidenceKind::chains,
+       .num_leapfrog = 3,
+       .tempering = Tempering::joint,
+       .control = Control::logistic,
+       .by_stones = true,
+       .transition = "adiabatic"},
       {.info =
            {"extended", "the extended Hamiltonian: draws at beta = 1 alone count (a baseline)",
             "beta(u) of period 4, 1 for |u| <= 1/2, 0 for |u| >= 3/2; log Z = log zeta + log of the ratio of "

@@ -27,6 +27,7 @@ struct EvidenceMethod {
   Tempering tempering = Tempering::levels;
   Control control = Control::none;
   bool by_stones = false;
+  const char* transition = "hmc";  // that moves them; its settings are the method's
   // Annealing both ways looks at it from outside, where exact draws are at hand.
   bool checks_both_ways = false;
   bool both_ways = false;                  // annealing is; needs exact draws

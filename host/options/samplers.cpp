@@ -8,11 +8,9 @@
 #include <cmath>
 
 namespace lockstep {
-namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
-/// The settings that a transition declares.
 Keys own_settings(const TransitionInfo& transition) {
   Keys keys;
   for (const TransitionSetting& s : transition.settings) {
@@ -27,6 +25,8 @@ Keys own_settings(const TransitionInfo& transition) {
   }
   return keys;
 }
+
+namespace {
 
 std::vector<std::string> own_gates(const TransitionInfo& transition) {
   std::vector<std::string> gates;

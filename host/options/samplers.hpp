@@ -16,6 +16,9 @@ struct SamplerInfo {
   std::vector<std::string> gates = {};  // of its transition
 };
 
+/// The settings that a transition declares: name, and what it does.
+std::vector<std::pair<std::string, std::string>> own_settings(const TransitionInfo& transition);
+
 using Transitions = std::vector<const TransitionInfo*>;
 std::vector<std::string> names_of(const Transitions& transitions);
 

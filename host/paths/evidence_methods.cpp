@@ -86,7 +86,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
           : 0;
   TemperedOptions o{path_run(job, base.dim(), gradients - check)};
   o.tempering = c.of->tempering;
-  o.control = c.of->control;
+  o.moves = {c.of->control, c.transition, c.transition_settings};
   o.chains = c.chains;
   o.start_at_base = c.start_at_base;
   o.log_weight = c.weights;
@@ -101,6 +101,8 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   // Bounded terms where levels have learned weights or are counted.
   f.log_z = c.of->by_stones ? r.stepping : r.ends;
   report_chains(f, r, 1);
+  for (std::size_t k = 0; k < r.counters.size(); ++k)
+    f.diagnostics.counters.emplace_back(c.transition->counters[k], r.counters[k]);
   f.diagnostics.add("integrated", r.ends);
   f.diagnostics.add("stepping_stones", r.stepping);
   f.diagnostics.add("drift", r.drift);

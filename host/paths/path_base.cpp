@@ -61,10 +61,12 @@ double PathBase::taken_out() const {
 
 std::unique_ptr<Engine> PathBase::path_engine(const RunContext& context,
                                               const std::vector<std::uint32_t>& units, int chains_per_unit,
-                                              bool covariance, int trace, Control control) const {
+                                              bool covariance, int trace, const PathMoves& moves) const {
   EngineSpec spec =
-      engine_spec(context, {.kind = ModelKind::path, .base = density.number(), .control = control}, units,
-                  chains_per_unit);
+      engine_spec(context, {.kind = ModelKind::path, .base = density.number(), .control = moves.control},
+                  units, chains_per_unit);
+  spec.transition = moves.transition;
+  if (!moves.settings.empty()) spec.settings = {moves.settings};
   spec.covariance = covariance;
   spec.trace = trace;
   auto engine = make_engine(context, spec);
@@ -72,7 +74,7 @@ std::unique_ptr<Engine> PathBase::path_engine(const RunContext& context,
   set_per_unit(*engine, ParameterLayout::log_zeta, {single(log_zeta)});
   set_axis(*engine, engine->layout().scale(), {metric.begin(), metric.end()}, dim());
   // A few trajectories take the control from one end to the other: 10 of its units, or half a period.
-  set_per_unit(*engine, ParameterLayout::scale_u, {control == Control::plateaus ? 0.7 : 1.4});
+  set_per_unit(*engine, ParameterLayout::scale_u, {moves.control == Control::plateaus ? 0.7 : 1.4});
   return engine;
 }
 

@@ -14,6 +14,13 @@ inline int traced_iterations(std::int64_t chains) {
   return int(std::clamp<std::int64_t>(4000000 / chains, 1, 32));
 }
 
+/// What moves chains along a path: whether beta is a coordinate, and by which transition (null: HMC) with which settings.
+struct PathMoves {
+  Control control = Control::none;
+  const TransitionInfo* transition = nullptr;
+  std::vector<double> settings = {};  // its own; empty: the defaults
+};
+
 /// The density at which a path begins, and the guess of log Z that is taken out of the target: fitted before anything
 /// is recorded, then frozen.
 struct PathBase {
@@ -58,7 +65,7 @@ struct PathBase {
   /// of so many iterations a launch.
   std::unique_ptr<Engine> path_engine(const RunContext& context, const std::vector<std::uint32_t>& units,
                                       int chains_per_unit, bool covariance = false, int trace = 0,
-                                      Control control = Control::none) const;
+                                      const PathMoves& moves = {}) const;
   /// Takes the target's own scale into the metric, from its mean square gradients E (d log gamma / dx_i)^2 =
   /// -E d^2 log gamma / dx_i^2: 1 / sqrt of it is the standard deviation given all others where the target is
   /// normal, and that within a mode where it has several, while the base spans them all. Ratios of the two

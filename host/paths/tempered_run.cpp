@@ -155,7 +155,7 @@ class TemperedChains {
     std::vector<std::uint32_t> units(options.groups);
     std::iota(units.begin(), units.end(), 0u);
     engine_ = base_.path_engine(context, units, n / options.groups, options.covariance, traced_iterations(n),
-                                options.control);
+                                options.moves);
     // An eighth of the time at either end, between which chains travel: it is there that estimates are made.
     const double end = by_levels_ && log_weight_.empty() ? std::max(1.0, (levels - 2) / 6.0) : 1;
     level_ = options.start_at_base ? std::vector<int>(n, 0) : pilot.draw_levels(context.key, n, end);
@@ -182,11 +182,11 @@ class TemperedChains {
     const auto x = options_.start_at_base ? base_.draws(context_.key, kBaseStarts, n, n)
                                           : pilot_.positions(level_, seed);
     place(x, beta);
-    if (options_.control == Control::logistic) place(x, redrawn(context_.key, *engine_));
+    if (options_.moves.control == Control::logistic) place(x, redrawn(context_.key, *engine_));
   }
   /// What it costs.
   double initial_gradients() const {
-    return options_.control == Control::logistic ? 2.0 * options_.chains : options_.chains;
+    return options_.moves.control == Control::logistic ? 2.0 * options_.chains : options_.chains;
   }
 
   Engine& engine() { return *engine_; }
@@ -198,7 +198,7 @@ class TemperedChains {
   /// Chains at x; joint tempering has a control coordinate besides.
   void place(std::vector<double> x, const std::vector<double>& beta) {
     if (options_.tempering == Tempering::joint) {
-      const auto u = controls(context_.key, options_.control, beta);
+      const auto u = controls(context_.key, options_.moves.control, beta);
       x.insert(x.end(), u.begin(), u.end());
     }
     engine_->set_position(x);
@@ -245,10 +245,12 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   out.discarded = length.discarded;
   out.draws.limit = options.draw_limit;
 
-  StatSums stats;
+  const TransitionInfo* transition = options.moves.transition;
+  const std::size_t counters = transition == nullptr ? 0 : transition->counters.size();
+  StatSums stats(counters);
   const bool upwards = base.of_modes && options.tempering == Tempering::levels;
   StoneRecorder stones(SteppingStones(chains.ladder(), groups, upwards), groups, context.threads);
-  StateRecorder states{out.draws, options.control};
+  StateRecorder states{out.draws, options.moves.control};
   GroupMoments moments(groups, chains.engine().moment_layout());
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);
@@ -287,6 +289,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   out.ends = ends.value().value();
   out.stepping = stones.stones().value(chains.log_zeta()).value();
   out.moments = moments.value();
+  for (std::size_t k = 0; k < counters; ++k) out.counters.push_back(stats.counter(k));
   out.report(stats, n, initial);
   return out;
 }

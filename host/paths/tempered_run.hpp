@@ -52,15 +52,16 @@ struct PathRunResult {
 
 struct TemperedOptions : PathRunOptions {
   Tempering tempering = Tempering::levels;
-  Control control = Control::none;  // of joint tempering
+  PathMoves moves = {};  // with the control of joint tempering
   int chains = 1024;
   std::vector<double> log_weight = {};  // v_k of the levels; empty: the pilot's
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
 };
 
 struct TemperedResult : PathRunResult {
-  LogZ ends, stepping;  // log Z with beta integrated out, and by stepping stones
-  LogZ drift;           // second half less first half, of the former
+  LogZ ends, stepping;           // log Z with beta integrated out, and by stepping stones
+  LogZ drift;                    // second half less first half, of the former
+  std::vector<double> counters;  // of the transition
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -68,6 +69,7 @@ struct TemperedResult : PathRunResult {
     archive("ends", ends);
     archive("stepping", stepping);
     archive("drift", drift);
+    archive("counters", counters);
   }
 };
 

@@ -8,15 +8,17 @@
 
 namespace lockstep {
 
-/// The statistics, summed over all chains, of recorded iterations and others.
+/// The statistics, summed over all chains, of recorded iterations and others; and so many counters of a transition.
 class StatSums {
  public:
+  explicit StatSums(std::size_t counters = 0) : sums_(kStatRows + counters, 0.0) {}
   void record(Launched& launched) {
     const auto& s = launched.stats();
     const std::size_t n = launched.chains();
-    for (std::size_t r = 0; r < kStatRows; ++r) sums_[r] += sum_of({s.data() + r * n, n});
+    for (std::size_t r = 0; r < sums_.size(); ++r) sums_[r] += sum_of({s.data() + r * n, n});
   }
   double operator[](StatRow row) const { return sums_[row]; }
+  double counter(std::size_t k) const { return sums_[kStatRows + k]; }
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -24,7 +26,7 @@ class StatSums {
   }
 
  private:
-  std::vector<double> sums_ = std::vector<double>(kStatRows, 0.0);
+  std::vector<double> sums_;
 };
 
 /// Moments of recorded iterations, by equal groups of chains.

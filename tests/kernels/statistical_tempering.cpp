@@ -8,9 +8,8 @@
 #include <cmath>
 #include <random>
 
-#include "targets/engine_cpu.hpp"
-#include "tests/support/exact_start.hpp"
-#include "tests/support/statistics.hpp"
+#include "kernels/adiabatic.hpp"
+#include "tests/support/invariance.hpp"
 
 namespace {
 using namespace lockstep;
@@ -74,19 +73,21 @@ class Starts {
 using Values = std::vector<std::vector<double>>;  // [functional][unit]
 
 /// Functionals before and after; the twin's engine is told another log zeta, or another ladder.
+template <class Transition = Hmc>
 std::pair<Values, Values> run(const Moving& m, double log_zeta_shift, double beta_shift) {
   Starts starts(5);
   const bool swaps = m.tempering == Tempering::swap;
   const int levels = int(kLadder.size()), per = swaps ? levels : 1, n = kUnits / per * per;
   EngineSpec spec;
   spec.threads = 2;
+  name_transitions<Transition>(spec);
   for (int c = 0; c < n; ++c) {
     spec.unit.push_back(std::uint32_t(c / per));
     spec.chain.push_back(std::uint32_t(c % per));
   }
   const ParameterLayout layout{2};
   const Path<Gaussian, 0, true> model{starts.pair().density(), layout, m.control};
-  EngineOf<FusedCpu, Path<Gaussian, 0, true>, float, double> engine(model, spec);
+  EngineOf<OneTransition<Transition>, Path<Gaussian, 0, true>, float, double> engine(model, spec);
   auto ladder = kLadder;
   for (std::size_t k = 1; k + 1 < ladder.size(); ++k) ladder[k] += beta_shift;
   ladder = engine.set_ladder(ladder, kWeight, {0.7, 0.8, 0.7, 0.6, 0.5});
@@ -163,16 +164,38 @@ double worst_change(const std::pair<Values, Values>& values) {
 
 class MovesOfBeta : public ::testing::TestWithParam<Moving> {};
 
-TEST_P(MovesOfBeta, LeaveTheJointDensityInvariant) {
+template <class Transition>
+void expect_invariant(const Moving& m) {
   const double limit = family_quantile(1e-4, kTests);
-  const auto values = run(GetParam(), 0, 0);
-  EXPECT_LT(worst_change(values), limit);
+  const auto values = run<Transition>(m, 0, 0);
+  EXPECT_LT(worst_change(values), limit) << m.name;
   double moved = 0;
   for (std::size_t i = 0; i < values.first[0].size(); ++i)
     moved += std::abs(values.second[0][i] - values.first[0][i]) / double(values.first[0].size());
-  EXPECT_GT(moved, 0.05) << "it hardly moved";
-  EXPECT_GT(worst_change(run(GetParam(), GetParam().tempering == Tempering::swap ? 0 : 0.3, 0.05)), limit)
-      << "the broken twin passes";
+  EXPECT_GT(moved, 0.05) << m.name << ": it hardly moved";
+  EXPECT_GT(worst_change(run<Transition>(m, m.tempering == Tempering::swap ? 0 : 0.3, 0.05)), limit)
+      << m.name << ": the broken twin passes";
+}
+
+TEST_P(MovesOfBeta, LeaveTheJointDensityInvariant) { expect_invariant<Hmc>(GetParam()); }
+
+/// A direction that each trajectory finds as the last left it, whether or not that was accepted.
+struct NeverTurned : Adiabatic {
+  template <class Model, class D, class P, class W>
+  LOCKSTEP_FN static void decided(const Model&, const LaunchSpec&, const D&, const P&, const W&) {}
+};
+/// The flow of adiabatic Monte Carlo: exact with its volume and its turns alone.
+TEST(ContactFlow, LeavesTheJointDensityInvariant) {
+  const double limit = family_quantile(1e-4, kTests);
+  for (const Moving& m : {Moving{"adiabatic", Tempering::joint, Control::logistic},
+                          Moving{"adiabatic, plateaus", Tempering::joint, Control::plateaus}}) {
+    expect_invariant<Adiabatic>(m);
+    EXPECT_GT(worst_change(run<AdiabaticFlow<false>>(m, 0, 0)), limit) << m.name << ": no volume, not found";
+    // On a ring three trajectories without their turns do not show.
+    if (m.control == Control::logistic) {
+      EXPECT_GT(worst_change(run<NeverTurned>(m, 0, 0)), limit) << m.name << ": never turned, not found";
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tempering, MovesOfBeta,

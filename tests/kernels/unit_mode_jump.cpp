@@ -47,7 +47,7 @@ struct Redrawn {
                             Control control = Control::none, const BaseDensity* drawn = nullptr) {
     const RunContext context =
         with_jumps(make_context(run, *target, "redrawn"), library, drawn ? drawn : &base.density);
-    const auto engine = base.path_engine(context, {0}, chains, false, 0, control);
+    const auto engine = base.path_engine(context, {0}, chains, false, 0, {control});
     set_per_unit(*engine, ParameterLayout::beta, {beta});
     set_per_unit(*engine, ParameterLayout::step_size, {step_size});
     std::vector<double> x(std::size_t(engine->rows()) * chains, 0.5);
@@ -156,7 +156,7 @@ Journey one_iteration(bool backwards) {
   context = with_jumps(context, library);
   const PathBase base =
       PathBase::from_moments(Eigen::VectorXd::Zero(1), Eigen::MatrixXd::Identity(1, 1), 1, 0, "given");
-  const auto engine = base.path_engine(context, {0}, kChains, false, 0, Control::none);
+  const auto engine = base.path_engine(context, {0}, kChains, false, 0);
   set_per_unit(*engine, ParameterLayout::beta, {1});
   set_per_unit(*engine, ParameterLayout::step_size, {0.8});
   RandomStream random(Purpose::start, context.key, 1);

@@ -78,7 +78,7 @@ TEST(MixtureBase, TemperedChains) {
   o.gradients = 3e6;
   for (const Tempering tempering : {Tempering::levels, Tempering::gibbs, Tempering::joint}) {
     o.tempering = tempering;
-    o.control = tempering == Tempering::joint ? Control::logistic : Control::none;
+    o.moves.control = tempering == Tempering::joint ? Control::logistic : Control::none;
     const TemperedResult r = run_tempered(t.context, t.base, pilot, o);
     t.agrees(r.stepping.estimate, r.stepping.se, r.moments);
     t.agrees(r.ends.estimate, r.ends.se, r.moments);

@@ -165,7 +165,7 @@ TEST_F(StoppedAnywhere, TemperedChains) {
     const Path path;
     TemperedOptions o;
     o.tempering = tempering;
-    o.control = tempering == Tempering::joint ? Control::logistic : Control::none;
+    o.moves.control = tempering == Tempering::joint ? Control::logistic : Control::none;
     o.chains = 64;
     o.gradients = 64 * 5 * 600;
     o.se = 1e-4;
