@@ -128,7 +128,7 @@ struct AdiabaticFlow : Hmc {
 /// whose r is n, and whose h has log z(beta) in the place of beta log zeta).
 ///
 /// What it has: h is conserved, u moves in one direction, and the flow back is that with -p and -s. What it has not:
-/// volume. Its divergence is s r dh/du, which is not zero, so that the published algorithm, which accepts all that it
+/// volume, of which they say otherwise. Its divergence is s r dh/du, which is not zero, so that the published algorithm, which accepts all that it
 /// reaches, does not carry base to target, but for n to infinity, where dh/du averages out; and trajectories whose level
 /// holds no state at other temperatures halt on their way (metastabilities, p to 0). Nor can it be run as published: it asks
 /// for log z(beta), which it estimates as it goes.

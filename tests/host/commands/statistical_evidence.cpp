@@ -83,6 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"auto_boltzmann", "boltzmann", "auto", 1e6, kUnits}, Case{"st_banana", "banana", "st", 1e6},
         Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
         Case{"joint_boltzmann", "boltzmann", "ct-joint", 1e6, kUnits},
+        Case{"adiabatic_boltzmann", "boltzmann", "ct-adiabatic", 1e6, kUnits},
         Case{"linear_st", "boltzmann", "st", 1e6, kUnits, {{"schedule", "linear"}, {"levels", 12}}},
         Case{"given_st",
              "boltzmann",
@@ -108,6 +109,7 @@ TEST(EvidenceBytes, ThreadsChangeNothing) {
   for (const Case& c :
        {Case{"", "boltzmann", "auto", 2e5, kUnits}, Case{"", "boltzmann", "bdmc", 2e5, kUnits},
         Case{"", "boltzmann", "pt", 2e5, kUnits}, Case{"", "boltzmann", "ct-joint", 2e5, kUnits},
+        Case{"", "boltzmann", "ct-adiabatic", 2e5, kUnits},
         Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "warmup"}}},
         Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "mixture"}, {"bootstrap", 1}}}}) {
     auto one = run(c, 3, 1), two = run(c, 3, 2);

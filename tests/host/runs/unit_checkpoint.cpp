@@ -168,6 +168,7 @@ const std::vector<Args> kRuns = {
     {"evidence", "--target", "mixture20", "--method", "st", "--gradients", "2e7", "--draws", "--threads",
      "1"},
     {"evidence", "--target", "two_modes", "--method", "ct-joint", "--gradients", "4e7", "--threads", "1"},
+    {"evidence", "--target", "two_modes", "--method", "ct-adiabatic", "--gradients", "2e7", "--threads", "1"},
     {"evidence", "--target", "two_modes", "--method", "pt", "--gradients", "1e7", "--draws", "--threads",
      "1"}};
 

@@ -88,7 +88,7 @@ TEST_F(SharedRuns, OfOneChainWriteTheFilesOfOne) {
                   {"draws.nc"});
 }
 TEST_F(SharedRuns, OfEvidenceWriteTheFilesOfOne) {
-  for (const char* method : {"auto", "smc", "pt", "ct-joint", "pe"}) {
+  for (const char* method : {"auto", "smc", "pt", "ct-joint", "ct-adiabatic", "pe"}) {
     SCOPED_TRACE(method);
     expect_the_same(
         {"evidence", "--target", "two_modes", "--method", method, "--gradients", "2e5", "--draws", "--force"},
