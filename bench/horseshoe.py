@@ -80,16 +80,24 @@ def draw_table(found, picture):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
-    figure, axes = plt.subplots(1, len(found), figsize=(1 + 3.5 * len(found), 3.5), squeeze=False, layout="constrained")
-    for ax, (data, samplers) in zip(axes[0], found.items()):
+    figure, axes = plt.subplots(2, len(found), figsize=(1 + 3.5 * len(found), 6), squeeze=False, layout="constrained",
+                                sharex="col")
+    for (above, below), (data, samplers) in zip(axes.T, found.items()):
+        first = next(iter(samplers.values()))
+        everywhere = sorted({split for splits in samplers.values() for split in splits}, key=lambda s: (len(s), s))
         for k, (name, splits) in enumerate(samplers.items()):
-            for i, split in enumerate(splits):
-                x = i + 0.15 * (k - (len(samplers) - 1) / 2)
-                ax.plot([x] * len(splits[split]), splits[split], "o", color=f"C{k}", ms=4, alpha=0.7,
-                        label=name if i == 0 else None)
-        ax.set(title=data, xlabel="split", ylabel="log predictive density a held-out case")
-        ax.set_xticks(range(len(splits)), list(splits))
-        ax.legend()
+            for i, split in enumerate(everywhere):
+                values = np.asarray(splits.get(split, []))
+                x = np.full(len(values), i + 0.15 * (k - (len(samplers) - 1) / 2))
+                style = {"marker": "o", "ls": "none", "color": f"C{k}", "ms": 4, "alpha": 0.7}
+                above.plot(x, values, label=name if i == 0 else None, **style)
+                if split in first:
+                    below.plot(x, values - np.mean(first[split]), **style)
+        above.set(title=data, ylabel="log predictive density a case")
+        below.set(xlabel="split", ylabel=f"minus the mean of {next(iter(samplers))}")
+        below.axhline(0, color="0.7", lw=0.8, zorder=0)
+        below.set_xticks(range(len(everywhere)), everywhere)
+        above.legend()
     figure.savefig(picture, dpi=150)
 
 
