@@ -120,6 +120,35 @@ struct WormholeMetricFlow : WormholeFlow<true, kWayBack> {
     }
   }
 
+  /// The explicit half kick that ends a step, and the implicit one that begins the next, of such sizes.
+  template <class L, class Model, class V, class W>
+  LOCKSTEP_FN static void kick(const Model& model, int sample, V before, V after, const W& w) {
+    const GeometryRows<W> f = rows_of(model, w);
+    const int d = model.dim(), y = f.at(sample, d);
+    auto g = geometry(model, sample, w, f);
+    g.look(f.position);
+    g.bend();
+    const V strays = g.kick(f.position, f.momentum, before);
+    if (kWayBack) Flow::refuse(f, Flow::no_way_back, strays);
+    each_force<L>(model, w, [&](int i, L force) {
+      if (i < sample * d || i >= sample * d + d) return;
+      const int row = f.at(sample, i - sample * d);
+      f.momentum.set(row, fma(before + after, cast<V>(force), V(f.momentum[row])));
+    });
+    f.momentum.set(y, nfma(before + after, V(f.position[y]), V(f.momentum[y])));
+    Flow::refuse(f, Flow::unsolved, g.implicit_kick(f.position, f.momentum, after));
+    Flow::refuse(f, Flow::crowded, g.crowd);
+  }
+  /// Of the rows that no wormhole is in.
+  template <class L, class Model, class W>
+  LOCKSTEP_FN static void kick_others(const Model& model, L size, const W& w) {
+    const L scale = size * w.parameters[ParameterLayout::scale_u];
+    const int first = model.samples() * model.dim();
+    each_force<L>(model, w, [&](int i, L force) {
+      if (i >= first) w.p.set(i, fma(scale, force, w.p[i]));
+    });
+  }
+
  private:
   struct Empty {
     int parameters[1];
@@ -161,34 +190,6 @@ struct WormholeMetricFlow : WormholeFlow<true, kWayBack> {
       sum = fma(V(0.5) * p, p, sum);
     }
     return sum;
-  }
-  /// The explicit half kick that ends a step, and the implicit one that begins the next, of such sizes.
-  template <class L, class Model, class V, class W>
-  LOCKSTEP_FN static void kick(const Model& model, int sample, V before, V after, const W& w) {
-    const GeometryRows<W> f = rows_of(model, w);
-    const int d = model.dim(), y = f.at(sample, d);
-    auto g = geometry(model, sample, w, f);
-    g.look(f.position);
-    g.bend();
-    const V strays = g.kick(f.position, f.momentum, before);
-    if (kWayBack) Flow::refuse(f, Flow::no_way_back, strays);
-    each_force<L>(model, w, [&](int i, L force) {
-      if (i < sample * d || i >= sample * d + d) return;
-      const int row = f.at(sample, i - sample * d);
-      f.momentum.set(row, fma(before + after, cast<V>(force), V(f.momentum[row])));
-    });
-    f.momentum.set(y, nfma(before + after, V(f.position[y]), V(f.momentum[y])));
-    Flow::refuse(f, Flow::unsolved, g.implicit_kick(f.position, f.momentum, after));
-    Flow::refuse(f, Flow::crowded, g.crowd);
-  }
-  /// Of the rows that no wormhole is in.
-  template <class L, class Model, class W>
-  LOCKSTEP_FN static void kick_others(const Model& model, L size, const W& w) {
-    const L scale = size * w.parameters[ParameterLayout::scale_u];
-    const int first = model.samples() * model.dim();
-    each_force<L>(model, w, [&](int i, L force) {
-      if (i >= first) w.p.set(i, fma(scale, force, w.p[i]));
-    });
   }
 };
 

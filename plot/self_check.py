@@ -20,6 +20,7 @@ import read
 import run_check
 import sandwich_panel
 import style
+import sweep_panel
 
 LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
 MODES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
@@ -173,6 +174,23 @@ def check_pooling(folder):
     assert accuracy.quantities_with_truth(results, ["mean"], results.labels) == ["mean[0]", "mean[1]"]
 
 
+def check_sweep():
+    """Of several parameters each has a facet, and a label that lines of both go through stands in both."""
+    for labels, facets in (
+            (["a x=1", "a x=2", "a y"], {"x": {"a x=1", "a x=2", "a y"}}),
+            (["K=1 D=2 a", "K=2 D=2 a", "K=2 D=3 a", "K=2 D=2 b", "K=1 D=3 c"],
+             {"K": {"K=1 D=2 a", "K=2 D=2 a", "K=2 D=2 b"}, "D": {"K=2 D=2 a", "K=2 D=3 a", "K=2 D=2 b"}})):
+        results = SimpleNamespace()
+        look = style.Labels(labels, {})
+        panel = sweep_panel.SweepPanel(SimpleNamespace(labels=labels, look=look, results=results,
+                                                       study=read.Study("check", "", [], {}, {})))
+        panel.values = {label: dict(sweep_panel.PARAMETER.findall(look.name_of[label])) for label in labels}
+        panel.parameters = list(dict.fromkeys(name for values in panel.values.values() for name in values))
+        panel.name_of = {label: sweep_panel.PARAMETER.sub("", look.name_of[label]).strip() for label in labels}
+        groups = look.groups
+        assert {p: {label for g in groups for label in panel.members(g, p)} for p in panel.parameters} == facets
+
+
 def check_sandwich(folder):
     """Which labels are points of which line, and means with two standard errors, of the bounds where there are any."""
     study = read.Study("check", "", [], {}, {})
@@ -259,6 +277,7 @@ def run():
         write_inputs(plane, 2)
         write_inputs(line, 1)
         check_grid()
+        check_sweep()
         check_numbers(plane)
         check_pooling(plane)
         check_sandwich(plane)

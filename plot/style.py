@@ -47,14 +47,15 @@ class Labels:
     """Groups and colours of a study's labels.
 
     A label is `GROUP NAME`: the first word names the group (a scenario, a system) when every label has at
-    least two words and every first word occurs twice. `[plot] groups = { a = "Scenario a" }` says so and
+    least two words and every first word occurs twice and is no parameter (`K=5`). `[plot] groups = { a = "Scenario a" }` says so and
     gives headings.
     """
 
     def __init__(self, labels, headings):
         self.headings = dict(headings)
         first_words = [label.split(" ", 1)[0] for label in labels]
-        automatic = all(" " in label for label in labels) and min(map(first_words.count, first_words)) > 1
+        automatic = (all(" " in label for label in labels) and min(map(first_words.count, first_words)) > 1
+                     and not any("=" in word for word in first_words))
         self.groups, self.group_of, self.name_of = [], {}, {}
         for label, word in zip(labels, first_words):
             group = word if (word in self.headings or (automatic and not self.headings)) else ""

@@ -14,37 +14,54 @@ PARAMETER = re.compile(r"\s*\b(?!N\s*=)([A-Za-z]\w*)=([0-9.]+)")
 
 class SweepPanel:
     """RMSE against a parameter that labels name (`a beta=0.1 N=2`): a facet per group and vector, a line per rest
-    of the label; labels without the parameter are levels across."""
+    of the label; labels without the parameter are levels across. Of several parameters (`K=5 D=20 HMC`) each has a facet,
+    with the labels whose other parameters are those of its lines: one label may stand in several."""
 
     def __init__(self, context):
         self.context = context
 
     def prepare(self):
         context, look = self.context, self.context.look
-        named = {label: match for label in context.labels if (match := PARAMETER.search(look.name_of[label]))}
-        self.parameters = list(dict.fromkeys(match[1] for match in named.values()))
-        if not named:
+        self.values = {label: {name: float(value) for name, value in PARAMETER.findall(look.name_of[label])}
+                       for label in context.labels}
+        self.parameters = list(dict.fromkeys(name for values in self.values.values() for name in values))
+        if not self.parameters:
             return "no label names a parameter, such as beta=0.1"
-        self.value_of = {label: float(match[2]) for label, match in named.items()}
         self.name_of = {label: PARAMETER.sub("", look.name_of[label]).strip() or label for label in context.labels}
         quantities = accuracy.quantities_with_truth(context.results, context.study.quantities, context.labels)
         vectors = {}
         for quantity in quantities:
             vectors.setdefault(accuracy.vector_of(quantity), []).append(quantity)
-        self.facets = {(group, vector): self.points(group, entries)
-                       for group in look.groups for vector, entries in vectors.items()}
-        self.facets = {key: points for key, points in self.facets.items() if points}
+        self.facets = {(group, parameter, vector): self.points(group, parameter, entries)
+                       for group in look.groups for parameter in self.parameters for vector, entries in vectors.items()}
+        self.facets = {key: points for key, points in self.facets.items()
+                       if any(point[0] is not None for values in points.values() for point in values)}
         return None if self.facets else "no quantity in results.csv has a truth and an error"
 
-    def points(self, group, entries):
+    def others(self, label, parameter):
+        return tuple((name, value) for name, value in self.values[label].items() if name != parameter)
+
+    def members(self, group, parameter):
+        """Labels of a facet: those that have the parameter, where others go with several of its values; and levels."""
+        look, found = self.context.look, {}
+        members = look.members(group, self.context.labels)
+        for label in members:
+            if parameter in self.values[label]:
+                line = found.setdefault((self.others(label, parameter), self.name_of[label]), set())
+                line.add(self.values[label][parameter])
+        swept = {others for (others, _), values in found.items() if len(values) > 1 or len(self.parameters) == 1}
+        return [label for label in members if not self.values[label]
+                or (parameter in self.values[label] and self.others(label, parameter) in swept)]
+
+    def points(self, group, parameter, entries):
         """name -> sorted [(value, RMSE, low, high, published)]; the value is None for a level."""
         context, points = self.context, {}
-        for label in context.look.members(group, context.labels):
+        for label in self.members(group, parameter):
             squares = accuracy.squared_errors(context.results, label, entries)
             if len(squares) and squares.mean() > 0:
                 published = accuracy.published_rmse(context.results, context.study.settings.get(label), label, entries)
                 points.setdefault(self.name_of[label], []).append(
-                    (self.value_of.get(label), *accuracy.rmse(squares), published))
+                    (self.values[label].get(parameter), *accuracy.rmse(squares), published))
         return {name: sorted(values, key=lambda point: (point[0] is None, point)) for name, values in points.items()}
 
     def height(self):
@@ -67,17 +84,19 @@ class SweepPanel:
             handles.append(published_mark([], []))
             texts.append("published")
         axes = legend_and_facets(figure, handles, texts, len(self.facets), self.height())
-        for ax, ((group, vector), points) in zip(axes, self.facets.items()):
+        for ax, ((group, parameter, vector), points) in zip(axes, self.facets.items()):
             for name, values in points.items():
                 self.draw_line(ax, values, color[name])
             ax.set_yscale("log")
             log_axis(ax.yaxis)
-            ticks = sorted(set(self.value_of.values()))
+            ticks = sorted({point[0] for values in points.values() for point in values} - {None})
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.grid(True, axis="y")
-            ax.set_title(" ".join(filter(None, (look.heading(group), vector.replace("_", " ")))), loc="left",
-                         fontweight="bold")
-            ax.set_xlabel(", ".join(self.parameters))
+            fixed = {f"{name}={value:g}" for label in self.members(group, parameter)
+                     for name, value in self.others(label, parameter)}
+            ax.set_title(" ".join((*filter(None, (look.heading(group), vector.replace("_", " "))), *sorted(fixed))),
+                         loc="left", fontweight="bold")
+            ax.set_xlabel(parameter)
             if starts_row(ax):
                 ax.set_ylabel("RMSE (lower is better)")
         write_note(figure, self.context.results)

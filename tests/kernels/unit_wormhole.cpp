@@ -16,58 +16,6 @@ using namespace lockstep;
 using namespace lockstep::testing;
 using Vector = std::vector<double>;
 
-/// One chain in the scalar reference.
-template <class Model>
-struct Chain {
-  struct Lane {
-    decltype(std::declval<const ScalarModel<Model>&>().par()) parameters, energy_parameters;
-    Rows<double> position, x, p, g, xe, ce, fields;
-    SharedLists<double> shared;
-    const double* settings;
-    double* counters;
-    void count(int k, double value) const { counters[k] += value; }
-  };
-  const ScalarModel<Model>& m;
-  Vector list, settings = {0.3, 0, 1, 1}, position, x, p, g, xe, ce, fields, counters;
-  std::int32_t places[2];
-  Chain(const ScalarModel<Model>& model, Vector numbers, double worlds)
-      : m(model),
-        list(std::move(numbers)),
-        x(m.model.rows()),
-        p(x),
-        g(x),
-        xe(x),
-        ce(m.model.cache_rows()),
-        counters(4) {
-    settings[2] = worlds;
-    int rows = 0;
-    for (const auto& f : Wormhole::info().fields) rows += f.rows(m.model.rows());
-    fields.assign(rows, 0.0);
-    position = x;
-    places[0] = 0;
-    places[1] = int(list.size());
-  }
-  Lane lane() {
-    return {m.par(),         m.par(),        m.rows(position), m.rows(x),      m.rows(p),
-            m.rows(g),       m.rows(xe),     m.rows(ce),       m.rows(fields), {list.data(), places, 1},
-            settings.data(), counters.data()};
-  }
-  WormholeRows<Lane> rows() { return {m.model.dim(), m.model.rows(), m.rows(fields)}; }
-};
-
-Network network_of(int d, int wormholes, bool worlds, double width) {
-  Network network;
-  network.width = width;
-  for (int k = 0; k < wormholes; ++k) {
-    Eigen::VectorXd a(d + 1), c(d + 1);
-    for (int i = 0; i < d; ++i) a[i] = 1.3 * std::sin(1 + 3 * k + i), c[i] = -1.1 * std::cos(2 + k + 2 * i);
-    a[d] = worlds ? -1 : 0;
-    c[d] = worlds ? 1 : 0;
-    network.add(a, c);
-  }
-  return network;
-}
-
 /// x' of one drift of size `step` from x with velocity v, both of d + 1 coordinates; log of its volume, and the causes.
 struct Drifted {
   Eigen::VectorXd x;
@@ -78,7 +26,7 @@ Drifted drifted(const Network& network, const Eigen::VectorXd& x, const Eigen::V
   CurvedDensity density;
   density.dim = d;
   const ScalarModel m(Path<CurvedDensity, 0, false>{density, ParameterLayout{d}});
-  Chain chain(m, network.list(), 2);
+  WormholeChain chain(m, network.list(), 2);
   const auto rows = chain.rows();
   for (int j = 0; j <= d; ++j) rows.position.set(j, x[j]), rows.velocity.set(j, v[j]);
   const auto lane = chain.lane();
@@ -139,7 +87,7 @@ template <class Model>
 void expect_reversible(const ScalarModel<Model>& m, double worlds) {
   const int d = m.model.dim(), n = m.model.rows();
   const Network network = network_of(d, 3, worlds > 1.5, 2.5);
-  Chain chain(m, network.list(), worlds);
+  WormholeChain chain(m, network.list(), worlds);
   const Draw<double> draw{{3, 4}, 7, 1, 2};
   for (int j = 0; j < n; ++j) chain.x[j] = 0.4 * std::sin(1.0 + j);
   const Vector start = chain.x;
@@ -196,13 +144,48 @@ TEST(Wormhole, WithoutANetworkItIsHamiltonianMonteCarlo) {
   const Vector start = {0.4, -0.7, 0.2};
   const LaunchSpec spec{.key = {}, .num_leapfrog = 5};
   const auto end_of = [&]<class Transition>() {
-    Chain chain(m, {}, 1);
+    WormholeChain chain(m, {}, 1);
     chain.x = chain.position = start;
     chain.g = m.gradient(start);
     const auto r = stage_propose<Transition, double, double>(m.model, spec, draw, chain.lane());
     return std::make_pair(chain.x, double(r.log_ratio));
   };
   EXPECT_EQ(end_of.operator()<Wormhole>(), end_of.operator()<Hmc>());
+}
+
+/// With log densities where `end` reads them, as the drivers have it.
+struct Evaluated : Wormhole {
+  static constexpr bool kEnergies = true;
+};
+
+/// However short the steps, the flow changes H: the ratio does not come to 1, what step sizes follow does, by a quarter where
+/// steps are halved.
+TEST(Wormhole, StepSizesFollowWhatStepsDoWrong) {
+  CurvedDensity density;
+  density.dim = 3;
+  ScalarModel m(Path<CurvedDensity, 0, false>{density, ParameterLayout{3}});
+  const Network network = network_of(3, 3, false, 2.5);
+  double lost[2] = {}, refused[2] = {};
+  const int chains = 200;
+  for (int halved = 0; halved < 2; ++halved)
+    for (int c = 0; c < chains; ++c) {
+      m.parameters[ParameterLayout::step_size] = halved ? 0.02 : 0.04;
+      WormholeChain chain(m, network.list(), 1);
+      const Draw<double> draw{{3, 4}, 7, std::uint32_t(c), 2};
+      for (int j = 0; j < 3; ++j) chain.x[j] = 0.7 * std::sin(1.0 + j + c);
+      chain.position = chain.x;
+      chain.g = m.gradient(chain.x);
+      chain.cache[0] = m.log_density(chain.x);
+      const LaunchSpec spec{.key = {}, .num_leapfrog = halved ? 50 : 25, .jitter = false};
+      const auto r = stage_propose<Evaluated, double, double>(m.model, spec, draw, chain.lane());
+      ASSERT_GE(r.statistic, 0);
+      lost[halved] += (1 - r.statistic) / chains;
+      refused[halved] += (1 - std::exp(std::min(0.0, chain.ce[0] - chain.cache[0] + r.log_ratio))) / chains;
+    }
+  EXPECT_NEAR(lost[0] / lost[1], 4, 1) << lost[0] << " " << lost[1];
+  EXPECT_LT(lost[0], 0.02);
+  EXPECT_NEAR(refused[0], refused[1], 0.01);
+  EXPECT_GT(refused[1], 10 * lost[0]);
 }
 
 TEST(Wormhole, WhatCannotBeSolvedIsRejectedAndCounted) {
@@ -216,9 +199,9 @@ TEST(Wormhole, WhatCannotBeSolvedIsRejectedAndCounted) {
     const Eigen::VectorXd c = Eigen::Vector4d(std::sin(1 + 3 * k), std::cos(2 + k), std::sin(2.0 * k), 0);
     network.add(-c, c);
   }
-  Vector counters(4);
+  Vector counters(5);
   for (std::uint32_t c = 0; c < 400; ++c) {
-    Chain chain(m, network.list(), 1);
+    WormholeChain chain(m, network.list(), 1);
     const Draw<double> draw{{3, 4}, 7, c, 2};
     draw.normals(Purpose::start, 3,
                  [&](int j, double z) { chain.x[j] = 0.6 * network.c[c % 4][j] + 0.03 * z; });
