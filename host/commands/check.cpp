@@ -9,7 +9,9 @@
 #include <span>
 
 #include "host/options/target_input.hpp"
+#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
+#include "host/runs/wormhole_network.hpp"
 
 namespace lockstep {
 namespace {
@@ -123,10 +125,26 @@ std::vector<double> spread(const std::vector<double>& rows, int dim) {
   return sd;
 }
 
+/// The list by which a transition goes between these modes: a network of wormholes; empty where it has none.
+std::vector<double> network_of(const TransitionInfo& transition, const ModeLibrary& modes) {
+  const auto& shared = transition.shared;
+  if (std::find(shared.begin(), shared.end(), "network") == shared.end()) return {};
+  std::vector<double> settings;
+  for (const TransitionSetting& setting : transition.settings) settings.push_back(setting.standard);
+  return network_list(modes, network_plan(settings));
+}
+
+/// Modes that a short search finds.
+ModeLibrary few_modes(const RunContext& context, double init_scale) {
+  constexpr double kGradients = 1e5;
+  if (context.target->dim() > kMostSearchedDim) return ModeLibrary(context.target->dim());
+  return search_modes(context, 0, {.init_scale = init_scale, .gradients = kGradients}).library;
+}
+
 /// Exact draws, 20 transitions of a kind: means and second moments must not move by more standard errors than chance
 /// allows.
 bool check_invariance(const TargetInstance& target, const RunContext& context,
-                      const TransitionInfo& transition) {
+                      const TransitionInfo& transition, const ModeLibrary& modes) {
   const int d = target.dim();
   double fields = 1;  // of those that keep a history fewer chains have room
   for (const TransitionField& field : transition.fields) fields += field.rows(d);
@@ -143,6 +161,8 @@ bool check_invariance(const TargetInstance& target, const RunContext& context,
   for (int p = 0; p < chains; ++p)
     for (int i = 0; i < d; ++i) rows[std::size_t(i) * chains + p] = x[std::size_t(p) * d + i];
   set_axis(*engine, engine->layout().scale(), spread(rows, d), d);
+  const auto network = network_of(transition, modes);
+  if (!network.empty()) engine->set_shared(0, {{0, network}});
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = 5;
@@ -175,11 +195,13 @@ bool check_invariance(const TargetInstance& target, const RunContext& context,
     }
   // Of all transitions together, false alarms below 1e-4.
   const double limit = std::sqrt(2 * std::log(2 * d * double(transition_registry().size()) / 1e-4));
-  return report("invariance", worst < limit && acceptance > 0.01,
-                fmt::format("20 transitions {} from {} exact draws: largest |z| {:.2f} (limit {:.2f}), "
-                            "acceptance {:.2f}, step "
-                            "{:.1e} of the spread",
-                            transition.name, chains, worst, limit, acceptance, step));
+  return report(
+      "invariance", worst < limit && acceptance > 0.01,
+      fmt::format("20 transitions {}{} from {} exact draws: largest |z| {:.2f} (limit {:.2f}), "
+                  "acceptance {:.2f}, step "
+                  "{:.1e} of the spread",
+                  transition.name, network.empty() ? "" : fmt::format(" along a network of {}", network[0]),
+                  chains, worst, limit, acceptance, step));
 }
 
 }  // namespace
@@ -193,8 +215,9 @@ bool check_target(const RunOptions& run) {
   bool good = gradient && lanes;
   if (!target->can_draw())
     return report("invariance", true, "skipped: the target has no exact draws to start from") && good;
+  const ModeLibrary modes = few_modes(context, run.init_scale);
   for (const TransitionInfo* transition : transition_registry())
-    good = check_invariance(*target, context, *transition) && good;
+    good = check_invariance(*target, context, *transition, modes) && good;
   return good;
 }
 

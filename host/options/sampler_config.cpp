@@ -126,6 +126,25 @@ void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& ru
         s.no_effect({other.name}, fmt::format("{} has it, not {}", t->name, c.transition->name));
 }
 
+/// Of a transition along a network of wormholes: what others of its settings make idle.
+void read_network(SamplerConfig& c, SettingsReader& s) {
+  const auto& shared = c.transition->shared;
+  if (std::find(shared.begin(), shared.end(), "network") == shared.end()) return;
+  bool worlds = false, own_metric = false;
+  for (std::size_t k = 0; k < c.settings.size(); ++k) {
+    const std::string& name = c.transition->settings[k].name;
+    worlds = worlds || (name == "worlds" && c.settings[k] > 1.5);
+    own_metric = own_metric || name == "epsilon";
+    if (s.has(name)) c.network_settings.push_back(name);
+  }
+  if (worlds)
+    s.no_effect({"complete"}, "between two worlds wormholes lead from any mode to any");
+  else
+    s.no_effect({"separation"}, "there is one world unless sampler.worlds is 2");
+  if (own_metric)
+    s.no_effect({"metric"}, c.transition->name + " has its own: the identity, but for wormholes");
+}
+
 /// Whether a transition that follows the sampler's own is switched on by its name, and its settings.
 bool reads_follower(SettingsReader& s, const SamplerConfig& c, const std::string& name,
                     std::vector<double>& settings) {
@@ -239,6 +258,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
                   !c.transition->shared.empty();
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
+  read_network(c, s);
   refuse_idle(c, s, run);
   s.finish();
   c.effective = s.effective();

@@ -35,6 +35,8 @@ struct SamplerConfig {
   bool mode_jumps = true;                      // where the run searches for modes
   bool darting = false, regeneration = false;  // darts in place of jumps; tours (kernels/regeneration.hpp)
   std::vector<double> darting_settings, regeneration_settings;
+  std::vector<std::string>
+      network_settings;      // given, of a network of wormholes: idle where there are not two modes
   bool needs_modes = false;  // asks for what is made of modes: a study then searches for them too
   // Of the bridge: auto (modes where they suffice, else scout), gaussian (base_mean, base_sd), scout, modes.
   std::string base = "auto";

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_jumps.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/wormhole_network.hpp"
+#include "host/util/errors.hpp"
 
 namespace lockstep {
 namespace {
@@ -112,10 +115,18 @@ RunContext with_lists(RunContext context, const SamplerConfig& config,
   }
   for (const std::string& name : config.transition->shared) {
     if (name != "network") continue;
-    const auto& s = config.settings;
-    const NetworkPlan plan{s[0], s[1] > 0.5, s[2] > 1.5, s[3]};
-    context.lists[name] =
+    const NetworkPlan plan = network_plan(config.settings);
+    const auto lists =
         lists_of(units, modes, [&](const ModeLibrary& library) { return network_list(library, plan); });
+    const auto& all = lists->of_unit;
+    if (!config.network_settings.empty() &&
+        std::all_of(all.begin(), all.end(), [](const auto& one) { return one.second.empty(); }))
+      throw UserError(fmt::format(
+          "setting {} of sampler {} has no effect ({}: no wormhole leads anywhere). Leave it out, or "
+          "name modes by --modes",
+          config.network_settings[0], config.name,
+          modes.empty() || modes[0].library.size() == 0 ? "no mode is known" : "one mode is known"));
+    context.lists[name] = lists;
   }
   return context;
 }

@@ -18,6 +18,7 @@
 #include "host/runs/mode_search.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/scout.hpp"
+#include "host/runs/wormhole_network.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/memory.hpp"
 #include "host/util/peak.hpp"
@@ -152,6 +153,9 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
   s.saved = !run.out.empty();
   s.transition = config.transition;
+  const auto& shared = config.transition->shared;
+  if (std::find(shared.begin(), shared.end(), "network") != shared.end())
+    s.network = most_network_numbers(dim, network_plan(config.settings));
   if (config.regeneration) s.then = {find_transition("regeneration")};
   s.weighted_draws = run.weighted_draws;
   const DrawPlan plan =
@@ -181,6 +185,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     if (m.kind == model.kind && size.searches) {
       if (!transition_of(spec).alone) spec.then.push_back(find_transition("mode_jump"));
       lists = 2 * 8 * units * (2 * most_used_modes(size.dim) + 1) * (d + 1) * (d + 1);
+      lists += 3 * 8 * units * size.network;
     }
     if (count == 0) return 0.0;
     // A base's numbers: of each unit, or where a tile has chains of several, of each chain.

@@ -36,7 +36,8 @@ struct RunSize {
   const TransitionInfo* transition = nullptr;
   std::vector<const TransitionInfo*> then = {};  // of EngineSpec
   bool searches = false;                         // for modes; chains then jump between them
-  int trace = 0;                                 // iterations of a launch whose inverse temperatures are kept
+  double network = 0;  // numbers of a network of wormholes between them, of each unit
+  int trace = 0;       // iterations of a launch whose inverse temperatures are kept
 };
 
 /// The size of `sample`, and of a setting of a study: at most so many draws as its budget could ever pay for.

@@ -5,6 +5,17 @@
 
 namespace lockstep {
 
+NetworkPlan network_plan(const std::vector<double>& settings) {
+  return {settings[0], settings[1] > 0.5, settings[2] > 1.5, settings[3]};
+}
+
+double most_network_numbers(int dim, const NetworkPlan& plan) {
+  const double modes = most_used_modes(dim), wormholes = plan.two_worlds ? modes * modes
+                                                         : plan.complete ? modes * (modes - 1) / 2
+                                                                         : modes - 1;
+  return 2 + wormholes * (2 * (dim + 1) + 2) + 2 * wormholes * wormholes;
+}
+
 std::vector<std::pair<int, int>> spanning_tree(const std::vector<std::vector<double>>& places) {
   const int n = int(places.size());
   const auto distance = [&](int i, int j) {

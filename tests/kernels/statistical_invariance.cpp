@@ -210,24 +210,6 @@ TEST(Invariance, Wormholes) {
   }
 }
 
-/// The metric version of them; without log det G, and without the ways back.
-TEST(Invariance, WormholeMetric) {
-  std::uint64_t seed = 951;
-  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
-                           extended("bridge", 2, [](InvarianceCase&) {})}) {
-    c.name += ", wormhole metric";
-    c.step_size = 0.15;
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric>, true>(c, seed++));
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric, 2>, true>(c, seed++));
-    c.iterations = 5;
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric>, true>(c, seed++));
-    EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<false, true>>, true>(c, seed++)).worst, limit())
-        << c.name << ": no log det, not found";
-    EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<true, false>>, true>(c, seed++)).worst, limit())
-        << c.name << ": no way back, not found";
-  }
-}
-
 /// A walk after Hamiltonian Monte Carlo in each iteration, which then begins with the gradient where the walk led; and
 /// where either of the two is broken.
 TEST(Invariance, TransitionsOneAfterTheOther) {

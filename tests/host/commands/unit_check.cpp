@@ -16,7 +16,7 @@ class Check : public testing::ProgramTest {
     args.insert(args.end(), more.begin(), more.end());
     const testing::ProgramResult result = run(args);
     EXPECT_EQ(result.status, 0) << more[0] << "\n" << result.out << result.err;
-    for (const char* transition : {"hmc", "rwm", "mala"})
+    for (const char* transition : {"hmc", "rwm", "mala", "wormhole", "wormhole_metric"})
       EXPECT_NE(result.out.find(std::string("invariance   ok    20 transitions ") + transition),
                 std::string::npos)
           << result.out;
@@ -33,6 +33,13 @@ TEST_F(Check, ShippedTargets) {
 TEST_F(Check, NarrowModesFarApart) {
   put("narrow.json", R"({"means": [[0, 0], [8, 8]], "weights": [0.3, 0.7], "sds": [1e-4, 1e-4]})");
   passes({"mixture", "--data", "narrow.json"});
+  // Wormholes lead between the modes that a short search finds.
+  const auto found = run({"check", "mixture", "--data", "narrow.json", "--device", "cpu", "--threads", "1"});
+  for (const char* transition : {"wormhole", "wormhole_metric"})
+    EXPECT_NE(
+        found.out.find(std::string("ok    20 transitions ") + transition + " along a network of 1 from"),
+        std::string::npos)
+        << found.out;
   put("mixed.json", R"({"means": [[0, 0], [8, 8]], "weights": [0.3, 0.7], "sds": [1, 1e-4]})");
   passes({"mixture", "--data", "mixed.json"});
 }

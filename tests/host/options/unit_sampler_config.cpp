@@ -298,6 +298,19 @@ TEST(SamplerConfig, HelpOfWhatATransitionDeclares) {
   }
 }
 
+TEST(SamplerConfig, IdleSettingsOfANetwork) {
+  for (const char* name : {"wormhole", "wormhole_metric"}) {
+    refused(name, {{"separation", 2}}, "has no effect (there is one world");
+    refused(name, {{"worlds", 2}, {"complete", 1}}, "has no effect (between two worlds");
+    refused("pe", {{"transition", name}, {"separation", 2}}, "separation of sampler pe has no effect");
+    EXPECT_EQ(config(name, {{"worlds", 2}, {"separation", 2}}).network_settings.size(), 2u);
+  }
+  EXPECT_TRUE(config("wormhole").network_settings.empty());
+  refused("wormhole_metric", {{"metric", "dense"}}, "(wormhole_metric has its own");
+  refused("wormhole", {{"epsilon", 0.1}}, "(wormhole_metric has it, not wormhole)");
+  EXPECT_EQ(config("wormhole", {{"metric", "dense"}}).metric, "dense");
+}
+
 TEST(SamplerConfig, UnknownNames) {
   refused("hmcc", kNone, "hmc");
   refused("gibbs", kNone, "lockstep samplers");

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "tests/support/sampler_run.hpp"
 #include "tests/support/wormholes.hpp"
 
 namespace {
@@ -85,6 +86,73 @@ TEST(WormholeNetwork, TheListIsThatOfItsWormholes) {
   expect(network_list(library, {.complete = true}), complete);
   expect(network_list(library, {.two_worlds = true, .separation = 2}), worlds);
   EXPECT_TRUE(network_list(ModeLibrary(2), {}).empty());
+}
+
+TEST(WormholeNetwork, NumbersArePlannedForTheLargest) {
+  const int dim = 3;
+  ModeLibrary library(dim);
+  for (int k = 0; k < most_used_modes(dim) + 2; ++k) {
+    Mode mode;
+    mode.place = {double(k), std::sin(double(k)), 0};
+    mode.factor = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    mode.laplace_log_mass = -k;
+    library.add(mode);
+  }
+  for (const NetworkPlan& plan : {NetworkPlan{}, {.complete = true}, {.two_worlds = true}})
+    EXPECT_EQ(double(network_list(library, plan).size()), most_network_numbers(dim, plan));
+  const NetworkPlan plan = network_plan({0.4, 1, 2, 3, 0.03});
+  EXPECT_EQ(plan.influence, 0.4);
+  EXPECT_TRUE(plan.complete && plan.two_worlds);
+  EXPECT_EQ(plan.separation, 3);
+  // Of two worlds over 32 modes: 16 MB a replicate, and copies.
+  const auto planned = [](const std::string& sampler, const Settings& settings) {
+    Job job{.target = "gaussian", .sampler = sampler, .sampler_settings = settings};
+    const RunOptions run = run_of(job);
+    const auto target = build_target(run);
+    RunContext context;
+    context.target = target.get();
+    const SamplerConfig config = sampler_config(run, target->dim(), Tails::gaussian);
+    RunSize size = run_size(run, config, target->dim(), 4, false);
+    size.searches = true;
+    return planned_memory(context, config.model, size).host;
+  };
+  EXPECT_GT(planned("wormhole", {{"worlds", 2}}), planned("wormhole", Settings::object()) + 4 * 3 * 16.7e6);
+}
+
+Outcome whole_run(const std::string& target, const std::string& sampler, const Settings& settings) {
+  const Job job{.target = target, .sampler = sampler, .sampler_settings = settings, .iterations = 100};
+  const RunOptions run = run_of(job);
+  Outcome out;
+  out.target = build_target(run);
+  out.config = sampler_config(run, out.target->dim(), out.target->tails());
+  const RunContext context = make_context(run, *out.target, "");
+  ChainRunOptions options = chain_run_options(run, {0});
+  options.searches = true;
+  out.result = run_chains(context, out.config, options);
+  return out;
+}
+
+/// Steps of a default run are of the order of HMC's: what the flow does to H shortens none.
+TEST(WormholeNetwork, DefaultStepsAreNotShortenedByTheFlow) {
+  const auto step = [](const std::string& sampler) {
+    return whole_run("welling_teh", sampler, {{"mode_jumps", false}}).result.frozen.step_size[0];
+  };
+  const double hmc = step("hmc"), wormhole = step("wormhole");
+  EXPECT_GT(wormhole, 0.2 * hmc);
+  EXPECT_LT(wormhole, 2 * hmc);
+}
+
+TEST(WormholeNetwork, SettingsAreRefusedWhereThereIsOneMode) {
+  try {
+    whole_run("gaussian", "wormhole", {{"worlds", 2}});
+    FAIL() << "it was taken";
+  } catch (const UserError& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("setting worlds of sampler wormhole has no effect (one mode is known"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_NO_THROW(whole_run("gaussian", "wormhole", Settings::object()));
 }
 
 }  // namespace

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Invariance of wormhole HMC in its metric version: chains started exactly in the target are in it after transitions, and
+// twins without log det G, and without the ways back, are found. All statistics together raise a false alarm with
+// probability 1e-4 at most (Bonferroni); the seeds are fixed.
+#include <gtest/gtest.h>
+
+#include "tests/support/invariance.hpp"
+#include "tests/support/wormholes.hpp"
+
+namespace {
+using namespace lockstep;
+using namespace lockstep::testing;
+
+double limit() { return family_quantile(1e-4, 300); }
+
+template <class Transition>
+Moved moved(const InvarianceCase& c, std::uint64_t seed) {
+  const auto of = [&]<class Model>() {
+    return run_invariance<Transition, true>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
+      ModelSpec m = c.model;
+      m.dense_metric = l.dense_metric;
+      m.base = l.base;
+      return make_model<Model>(g, m);
+    });
+  };
+  if (c.model.kind == ModelKind::plain) return of.template operator()<Path<Gaussian, 0, false>>();
+  if (c.model.kind == ModelKind::path) return of.template operator()<Path<Gaussian, 0, true>>();
+  return of.template operator()<PseudoExtended<Gaussian, 0, 0>>();
+}
+
+int tests_made = 0;
+void expect_invariant(const InvarianceCase& c, const Moved& m) {
+  const Verdict v = judge(m);
+  tests_made += v.tests;
+  EXPECT_LT(v.worst, limit()) << c.name << ": " << v.where;
+  EXPECT_GT(m.acceptance, 0.2) << c.name;
+  EXPECT_LT(m.acceptance, 0.9999) << c.name << ": nothing is ever rejected, so the test sees no rejection";
+  EXPECT_GT(m.jump, 0.02) << c.name << ": it hardly moved";
+  EXPECT_GT(paired(m.before, m.stretched).worst, limit()) << c.name << ": no power to see x stretched by 2 %";
+}
+
+TEST(Invariance, WormholeMetric) {
+  std::uint64_t seed = 951;
+  for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
+    InvarianceCase c;
+    c.name = std::string("wormhole metric, model ") + std::to_string(int(kind));
+    c.model.kind = kind;
+    if (kind == ModelKind::pseudo_extended) c.model.pseudo_samples = 2;
+    c.step_size = 0.15;
+    expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
+    expect_invariant(c, moved<KnownWormholes<WormholeMetric, 2>>(c, seed++));
+    c.iterations = 5;
+    expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
+    EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<false, true>>>(c, seed++)).worst, limit())
+        << c.name << ": no log det, not found";
+    EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<true, false>>>(c, seed++)).worst, limit())
+        << c.name << ": no way back, not found";
+  }
+  EXPECT_LE(tests_made, 300) << "the stated rate of false alarms counts fewer tests than were made";
+}
+
+}  // namespace
