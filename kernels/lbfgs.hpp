@@ -5,7 +5,21 @@
 
 namespace lockstep {
 
-/// Minimises -log density from where each chain stands, by limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and
+/// What descents minimise: -log density as it is. Of any such: V value(model, log density, w) at w.x, and then the rows of
+/// its gradient; kRows fields of each row of a position are its own, from `own` on.
+struct NegativeLogDensity {
+  static constexpr int kRows = 0;
+  template <class V, class Model, class W>
+  LOCKSTEP_FN static V value(const Model&, V log_density, const W&, int) {
+    return -log_density;
+  }
+  template <class V, class W>
+  LOCKSTEP_FN static V slope(const W& w, int, int j) {
+    return -cast<V>(w.g[j]);
+  }
+};
+
+/// Minimises an energy from where each chain stands, by limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and
 /// 7.5; six pairs) with steps shortened until the function falls enough (Armijo: by 1e-4 of what the slope promises).
 /// One iteration of the chain is one whole descent. **It leaves nothing invariant**: it is no sampler, but the search for
 /// modes (host/runs/mode_search.hpp) in the lanes, precisions and devices that samplers have. On plain models.
@@ -16,21 +30,25 @@ namespace lockstep {
 /// the descents among sensors ended on the way); or after 12 shortenings in a row or 400 evaluations, with 1 where it
 /// promises less than 1e-5, else 0; or with 0 where the density is no number. The chain is left at the lowest point
 /// found, but for starts where the density is none.
-struct Lbfgs : TransitionDefaults {
+template <class Energy>
+struct LbfgsOf : TransitionDefaults {
   static constexpr bool kSelfEnding = true, kEnergies = true;
   static constexpr int kPairs = 6, kMostShortenings = 12, kMostSteps = 400;
   static constexpr double kLeastGain = 1e-7, kFlat = 1e-5, kShortening = 0.3, kArmijo = 1e-4;
   enum Field { converged, evaluations, lowest, share, gamma, slope, shortenings, returning, rho };
   static constexpr int kFixed = rho + kPairs;
 
+  static constexpr int kOfRow = 3 + 2 * kPairs;
+
   static TransitionInfo info() {
     return {.name = "lbfgs",
             .summary = "minimises -log density; samples nothing",
             .formula = "x' = x - share H gradient, H by limited-memory BFGS",
             .source = "Nocedal & Wright (2006)",
-            .fields = {{"outcome", 2, 0}, {"descent", kFixed - 2, 3 + 2 * kPairs, false}},
+            .fields = {{"outcome", 2, 0}, {"descent", kFixed - 2, kOfRow + Energy::kRows, false}},
             .settings = {{"first_step", "length of a descent's first step", 1, 1e-300, 1e300}}};
   }
+  static LOCKSTEP_FN constexpr int own(int n) { return kFixed + kOfRow * n; }
   template <class R>
   static int known_steps(const LaunchSpec&, std::uint32_t, const KnownRows<R>&) {
     return -1;
@@ -55,16 +73,16 @@ struct Lbfgs : TransitionDefaults {
     using V = wide_t<L>;
     const int n = model.rows();
     const Descent<W> f(n, w);
+    const V value = Energy::template value<V>(model, cast<V>(w.cache[0]), w, own(n));
     V square = V(0.0);
     for (int j = 0; j < n; ++j) {
-      const V g = -cast<V>(w.g[j]);
+      const V g = Energy::template slope<V>(w, own(n), j);
       f.at.set(j, cast<V>(w.position[j]));
       f.gradient.set(j, g);
       square = fma(g, g, square);
     }
     for (int j = 0; j < 2 * kPairs * n; ++j) f.steps.set(j, V(0.0));
     for (int k = 0; k < kFixed; ++k) w.fields.set(k, V(0.0));
-    const V value = -cast<V>(w.cache[0]);
     const auto usable = mask_and(is_finite(value), is_finite(square));
     w.fields.set(lowest, value);
     w.fields.set(share, V(1.0));
@@ -95,10 +113,11 @@ struct Lbfgs : TransitionDefaults {
     const Descent<W> f(n, w);
     const auto at_work = cast_mask<V>(s <= r.steps);
     const auto trying = mask_and(at_work, V(w.fields[returning]) < V(0.5));
-    const V value = -cast<V>(w.ce[0]), before = w.fields[lowest], t = w.fields[share];
+    const V value = Energy::template value<V>(model, cast<V>(w.ce[0]), w, own(n));
+    const V before = w.fields[lowest], t = w.fields[share];
     V finite = value, curvature = V(0.0), square = V(0.0);
     for (int j = 0; j < n; ++j) {
-      const V g = -cast<V>(w.g[j]), change = g - V(f.gradient[j]);
+      const V g = Energy::template slope<V>(w, own(n), j), change = g - V(f.gradient[j]);
       finite = fma(g, V(0.0), finite);
       curvature = fma(t * V(f.direction[j]), change, curvature);
       square = fma(change, change, square);
@@ -116,7 +135,7 @@ struct Lbfgs : TransitionDefaults {
     }
     w.fields.set(rho, select(bends, V(1.0) / curvature, V(w.fields[rho])));
     for (int j = 0; j < n; ++j) {
-      const V g = -cast<V>(w.g[j]), step = t * V(f.direction[j]);
+      const V g = Energy::template slope<V>(w, own(n), j), step = t * V(f.direction[j]);
       f.steps.set(j, select(bends, step, V(f.steps[j])));
       f.changes.set(j, select(bends, g - V(f.gradient[j]), V(f.changes[j])));
       f.at.set(j, select(falls, cast<V>(w.x[j]), V(f.at[j])));
@@ -178,5 +197,8 @@ struct Lbfgs : TransitionDefaults {
     r.log_ratio = w.cache[0] - w.ce[0];
   }
 };
+
+/// Of -log density.
+struct Lbfgs : LbfgsOf<NegativeLogDensity> {};
 
 }  // namespace lockstep

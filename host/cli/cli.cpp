@@ -128,6 +128,10 @@ void read_run(const CLI::App& command, CommandLine& line) {
       throw UserError(
           fmt::format("--set {} is for a sampler (lockstep {} uses settings of the target only). Remove it.",
                       what, name));
+    if (name != "modes" && option.scope == "search")
+      throw UserError(fmt::format(
+          "--set {} is for a search by itself (lockstep {} searches as it always does). Remove it.", what,
+          name));
     if (!on_line.values.contains(table)) on_line.set(table, Settings::object(), "--set");
     if (on_line.values[table].contains(option.key))
       throw UserError(fmt::format("--set {} is given twice (only one value can count). Keep one.", what));

@@ -55,8 +55,9 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--data", "FILE", text, what, "Data of the target: .json, .csv, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,
-       check || modes ? "A setting of the target: target.KEY=VALUE. May be repeated."
-                      : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
+       check   ? "A setting of the target: target.KEY=VALUE. May be repeated."
+       : modes ? "A setting: target.KEY=VALUE or search.KEY=VALUE (see below). May be repeated."
+               : "A setting: target.KEY=VALUE or sampler.KEY=VALUE. May be repeated."},
       {"--paper-settings", "", toggle, what, "Start from the settings of the published experiments."},
       {"--config", "FILE.toml", text, what,
        "Options from a file, such as a run.toml; the command line wins."},
@@ -210,7 +211,13 @@ const std::vector<CommandText>& command_texts() {
        "  lockstep modes --target mixture20\n"
        "  lockstep modes --target mixture20 --out found\n\n"
        "--out DIR gets modes.json and modes.png. A file for --init holds one start a row: descents begin "
-       "there too."},
+       "there too.\n\n"
+       "Settings: search.starts (256), descents of the first round, of the next four times as many, up to "
+       "1024;\n"
+       "search.residual (none), log or difference: later descents minimise what is left beside the modes "
+       "known,\n"
+       "with their normals to the power 1 / search.temperature (1.05). It finds no more than other starts "
+       "do."},
       {"check", "NAME", "The target to check; the same as --target.",
        "Check a target: its gradient, that all lanes agree, and that transitions keep it.\n"
        "For a new target before it is trusted, or for a new machine.",

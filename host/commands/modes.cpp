@@ -48,22 +48,24 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
     one["covariance"] = rows;
     modes.push_back(one);
   }
-  return {{"schema", 1},
-          {"version", LOCKSTEP_VERSION},
-          {"command", "modes"},
-          {"target",
-           {{"name", run.target},
-            {"dim", target.dim()},
-            {"settings", run.target_settings},
-            {"parameters", target.names()}}},
-          {"seed", run.seed},
-          {"search",
-           {{"stopped", found.stopped},
-            {"starts", found.starts},
-            {"ended", found.ended},
-            {"rejected", found.rejected},
-            {"gradients", found.gradients}}},
-          {"modes", modes}};
+  Json all = {{"schema", 1},
+              {"version", LOCKSTEP_VERSION},
+              {"command", "modes"},
+              {"target",
+               {{"name", run.target},
+                {"dim", target.dim()},
+                {"settings", run.target_settings},
+                {"parameters", target.names()}}},
+              {"seed", run.seed},
+              {"search",
+               {{"stopped", found.stopped},
+                {"starts", found.starts},
+                {"ended", found.ended},
+                {"rejected", found.rejected},
+                {"gradients", found.gradients}}},
+              {"modes", modes}};
+  if (!run.search_settings.empty()) all["search"]["settings"] = run.search_settings;
+  return all;
 }
 
 std::string how_it_ended(const SearchResult& found) {
@@ -113,6 +115,26 @@ void write_files(const RunOptions& run, const std::string& text, const SearchRes
   if (!run.quiet) say("files in " + run.out.string());
 }
 
+void read_search_settings(const RunOptions& run, SearchPlan& plan) {
+  SettingsReader reader(run.search_settings, "the search");
+  const std::vector<std::string> names(std::begin(kResidualNames), std::end(kResidualNames));
+  const auto form = std::find(names.begin(), names.end(), reader.one_of("residual", names[0], names));
+  plan.residual = ResidualEnergyOf(form - names.begin());
+  plan.first_starts = int(reader.integer("starts", plan.first_starts, 1, 1024));
+  const bool given = reader.has("temperature");
+  plan.temperature = reader.in_range("temperature", plan.temperature, 1, 1e3);
+  reader.finish();
+  if (given && plan.residual == ResidualEnergyOf::none)
+    throw UserError(
+        "search.temperature is given without search.residual (it is the temperature of that energy). Give "
+        "both, or "
+        "neither.");
+  if (!run.modes.empty() && !run.search_settings.empty())
+    throw UserError(
+        "--modes and settings of the search are both given (with the first nothing is searched for). Keep "
+        "one.");
+}
+
 }  // namespace
 
 void show_modes(const RunOptions& run) {
@@ -128,6 +150,7 @@ void show_modes(const RunOptions& run) {
   plan.init_scale = run.init_scale;
   plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
   plan.known = read_starts(run.init, target->dim());
+  read_search_settings(run, plan);
   const auto places =
       run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
   FolderLock lock;

@@ -44,13 +44,14 @@ struct RunOptions {
   std::string sampler;  // the sampler, or the method of `evidence`
   Settings target_settings = Settings::object();
   Settings sampler_settings = Settings::object();
-  std::filesystem::path data;      // empty: none
-  std::filesystem::path data_dir;  // empty: $LOCKSTEP_DATA
-  int chains = 256;                // per replicate; 0 (evidence): by the budget
-  std::int64_t warmup = 1000;      // iterations
-  std::int64_t iterations = 1000;  // ignored when gradients > 0
-  bool usual_length = false;       // sample: nothing was said of how long, and the line above is a default
-  std::vector<std::string> said;   // the options of the command line, which must have an effect
+  Settings search_settings = Settings::object();  // of `modes`
+  std::filesystem::path data;                     // empty: none
+  std::filesystem::path data_dir;                 // empty: $LOCKSTEP_DATA
+  int chains = 256;                               // per replicate; 0 (evidence): by the budget
+  std::int64_t warmup = 1000;                     // iterations
+  std::int64_t iterations = 1000;                 // ignored when gradients > 0
+  bool usual_length = false;      // sample: nothing was said of how long, and the line above is a default
+  std::vector<std::string> said;  // the options of the command line, which must have an effect
   bool says(const std::string& key) const { return std::find(said.begin(), said.end(), key) != said.end(); }
   double gradients = 0;    // budget of target gradients over all chains of a replicate; 0: none
   double se = 0;           // stop at this standard error; 0: none
@@ -110,6 +111,7 @@ struct RunOptions {
     field("quiet", run.quiet, Toggle{});
     field("target_settings", run.target_settings, Table{});
     field("sampler_settings", run.sampler_settings, Table{});
+    field("search_settings", run.search_settings, Table{});
   }
 };
 

@@ -52,8 +52,17 @@ std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* bas
   return list;
 }
 
-/// As kernels/mode_mixture.hpp reads it: the largest modes by their shares of the mass, covariances widened; the other
-/// number is yet to be set.
+/// Of each unit, made of its library.
+template <class Make>
+std::shared_ptr<const SharedNumbers> lists_of(const std::vector<std::uint32_t>& units,
+                                              const std::vector<SearchResult>& modes, Make make) {
+  auto lists = std::make_shared<SharedNumbers>();
+  for (std::size_t u = 0; u < modes.size(); ++u) lists->of_unit[units[u]] = make(modes[u].library);
+  return lists;
+}
+
+}  // namespace
+
 std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   if (count == 0) return {};
@@ -70,17 +79,6 @@ std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
   }
   return list;
 }
-
-/// Of each unit, made of its library.
-template <class Make>
-std::shared_ptr<const SharedNumbers> lists_of(const std::vector<std::uint32_t>& units,
-                                              const std::vector<SearchResult>& modes, Make make) {
-  auto lists = std::make_shared<SharedNumbers>();
-  for (std::size_t u = 0; u < modes.size(); ++u) lists->of_unit[units[u]] = make(modes[u].library);
-  return lists;
-}
-
-}  // namespace
 
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
                       const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases) {

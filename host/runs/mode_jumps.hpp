@@ -10,6 +10,10 @@ namespace lockstep {
 /// Jumps that are accepted less often are not worth their gradients.
 inline constexpr double kIdleJumps = 0.005;
 
+/// As kernels/mode_mixture.hpp reads it: the normals of the largest modes by their shares of the mass, covariances so many
+/// times as wide; the other number is yet to be set. Empty where there is none.
+std::vector<double> mixture_list(const ModeLibrary& library, double widened);
+
 /// The context of a run whose engines jump between these modes (kernels/mode_jump.hpp) after each transition: one library
 /// for each unit, or one for all; and to draws of their bases ([unit]), where these are made of modes. The same context where
 /// there is nothing to go to.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "host/runs/mode_descents.hpp"
 #include "host/runs/mode_shape.hpp"
 #include "host/util/errors.hpp"
 
@@ -15,8 +17,8 @@ namespace {
 using Rows = PointEngine::Rows;
 using Vector = Eigen::VectorXd;
 
-constexpr int kFirstStarts = 256, kLeastStarts = 2048, kManyStarts = 131072, kRoundStarts = 1024,
-              kLeastHits = 10;
+constexpr int kLeastStarts = 2048, kManyStarts = 131072, kRoundStarts = 1024, kLeastHits = 10;
+constexpr double kGrowth = 4;  // of rounds, up to that
 constexpr int kMostKnown =
     256;  // of the points that somebody gives; beyond them they are starts of chains alone
 constexpr double kUsualTrajectory = 8;  // gradients
@@ -42,10 +44,12 @@ class Search {
                                    : kSearchShare * plan.iterations),  // then by what a start costs
         dim_(context.target->dim()),
         most_modes_(most_modes(dim_)),
-        descents_(context, unit, descents_at_once(dim_), find_transition("lbfgs"), {0.1 * plan.init_scale}),
+        descents_(context, unit, descents_at_once(dim_), 0.1 * plan.init_scale),
         points_(context, unit, std::clamp(2 * dim_, kMassDraws, kRoundStarts)),
         result_() {
     result_.library = ModeLibrary(dim_);
+    if (plan.residual != ResidualEnergyOf::none)
+      residual_.emplace(context, unit, descents_at_once(dim_), 0.1 * plan.init_scale, plan);
   }
 
   SearchResult run() {
@@ -53,7 +57,8 @@ class Search {
     if (!context_.stages->take_up(name, *this))
       for (int n = 0; n < known(); ++n) consider(plan_.known[n], 0);
     while (result_.stopped.empty()) {
-      descend(starts());
+      const bool beside = residual_ && result_.library.size() > 0;
+      descend(beside ? beside_known(starts()) : starts());
       if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
       ++round_;
       result_.stopped = reason();
@@ -91,14 +96,14 @@ class Search {
     archive("round", round_);
     archive("descents", descents_);
     archive("points", points_);
-    archive("descent_steps", descent_steps_);
+    if (residual_) archive("residual", *residual_);
     archive("highest", highest_);
     archive("rejected", rejected_);
   }
 
  private:
   int known() const { return int(std::min<std::size_t>(plan_.known.size(), kMostKnown)); }
-  double of_descents() const { return descents_.evaluations() + descent_steps_; }
+  double of_descents() const { return descents_.evaluations() + (residual_ ? residual_->evaluations() : 0); }
   double spent() const { return of_descents() + points_.evaluations(); }
   double total_hits() const {
     double sum = 0;
@@ -137,10 +142,11 @@ class Search {
 
   /// As many as the budget pays, by what descents have cost so far.
   int round_size() const {
-    if (round_ == 0) return kFirstStarts;
+    if (round_ == 0) return plan_.first_starts;
     const double each = of_descents() / result_.starts;
     const double left = (budget_ - spent() - mass_cost()) / each;
-    return int(std::clamp(left, 1.0, double(kRoundStarts)));
+    return int(std::clamp(left, 1.0,
+                          std::min(plan_.first_starts * std::pow(kGrowth, round_), double(kRoundStarts))));
   }
 
   Rows starts() {
@@ -169,49 +175,54 @@ class Search {
 
   /// Lets them all descend, and takes in where they come to rest, the highest first.
   void descend(const Rows& from) {
-    for (Eigen::Index first = 0; first < from.cols(); first += descents_.points()) {
-      const auto count = std::min<Eigen::Index>(from.cols() - first, descents_.points());
-      Vector value;
-      Rows gradient;
-      descents_.evaluate(from.middleCols(first, count), value, gradient);
-      Engine& engine = descents_.engine();
-      LaunchSpec launch;
-      launch.key = context_.key;
-      launch.end = 1;
-      engine.advance(launch);
-      const auto fields = engine.fields(), x = engine.position(), log_density = engine.cache();
-      const std::size_t chains = engine.chains();
-      std::vector<int> rested;
-      for (int c = 0; c < count; ++c) {
-        descent_steps_ += fields[chains + c];
-        if (fields[c] > 0.5) rested.push_back(c);
-      }
+    for (Eigen::Index first = 0; first < from.cols(); first += descents_.at_once()) {
+      const auto count = std::min<Eigen::Index>(from.cols() - first, descents_.at_once());
+      const DescentEnds ends = descents_.run(from.middleCols(first, count));
       result_.starts += double(count);
-      result_.ended += double(rested.size());
-      std::stable_sort(rested.begin(), rested.end(),
-                       [&](int a, int b) { return log_density[a] > log_density[b]; });
-      const Eigen::Map<const Rows> ends(x.data(), dim_, chains);
-      take_in(ends, log_density, rested);
+      result_.ended += double(ends.rested.size());
+      take_in(ends);
     }
+  }
+  /// Lets them descend on the residual energy of the modes known, and returns what comes to rest elsewhere, to be refined
+  /// without it; at a known mode it is found again.
+  Rows beside_known(const Rows& from) {
+    residual_->set_known(result_.library);
+    std::vector<Vector> others;
+    for (Eigen::Index first = 0; first < from.cols(); first += residual_->at_once()) {
+      const auto count = std::min<Eigen::Index>(from.cols() - first, residual_->at_once());
+      const DescentEnds ends = residual_->run(from.middleCols(first, count));
+      for (const int c : ends.rested) {
+        others.push_back(ends.place.col(c));
+        const int k = result_.library.nearest(others.back().data(), 1);
+        if (k < 0 || !as_high(k, ends.log_density[c])) continue;
+        others.pop_back();
+        result_.library[k].hits += 1;
+        result_.ended += 1;
+      }
+    }
+    result_.starts += double(from.cols()) - double(others.size());  // these count when they go on
+    Rows on(dim_, others.size());
+    for (std::size_t c = 0; c < others.size(); ++c) on.col(Eigen::Index(c)) = others[c];
+    return on;
   }
 
   /// Counts hits, and looks closer where there is no mode yet.
-  void take_in(const Eigen::Map<const Rows>& ends, const std::vector<double>& log_density,
-               const std::vector<int>& rested) {
+  void take_in(const DescentEnds& ends) {
+    const std::vector<int>& rested = ends.rested;
     const int known = result_.library.size(), count = int(rested.size());
     std::vector<int> nearest(count);
 #pragma omp parallel for num_threads(context_.threads) schedule(static)
     for (int n = 0; n < count; ++n) {
-      const Vector x = ends.col(rested[n]);
+      const Vector x = ends.place.col(rested[n]);
       nearest[n] = result_.library.nearest(x.data(), 1);
     }
     // What differences of gradients cost is kept in proportion to the descents, and within the budget.
     const double share = std::max(of_descents(), 64.0 * dim_);
     const double most = points_.evaluations() + std::min(share, std::max(budget_ - spent(), 8.0 * dim_));
     for (int n = 0; n < count; ++n) {
-      const Vector x = ends.col(rested[n]);
+      const Vector x = ends.place.col(rested[n]);
       int k = nearest[n] >= 0 ? nearest[n] : nearest_since(known, x);
-      const bool other = k >= 0 && !as_high(k, log_density[rested[n]]);
+      const bool other = k >= 0 && !as_high(k, ends.log_density[rested[n]]);
       if ((k < 0 || other) && result_.library.size() < most_modes_ && points_.evaluations() < most &&
           !is_rejected(x)) {
         if (consider(x, 1)) continue;
@@ -264,10 +275,11 @@ class Search {
   const SearchPlan& plan_;
   double budget_;  // gradients
   const int dim_, most_modes_;
-  PointEngine descents_, points_;
+  ModeDescents descents_;
+  std::optional<ResidualDescents> residual_;
+  PointEngine points_;
   SearchResult result_;
   int round_ = 0;
-  double descent_steps_ = 0;
   double highest_ = -INFINITY;  // Laplace mass
   std::vector<Vector> rejected_;
 };

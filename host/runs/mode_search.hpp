@@ -16,6 +16,11 @@ inline constexpr double kSearchShare = 0.25, kPlannedGradients = 1e7;
 int most_modes(int dim);
 int descents_at_once(int dim);
 
+/// What descents after the first round go down: -log density, or what is left of it beside the modes known, in one of the
+/// forms of kernels/residual_lbfgs.hpp.
+enum class ResidualEnergyOf { none, log, difference };
+inline constexpr const char* kResidualNames[] = {"none", "log", "difference"};
+
 struct SearchPlan {
   double init_scale = 10;                   // of the first starts, as --init-scale
   std::vector<Eigen::VectorXd> known = {};  // points of the user's, which become candidates too
@@ -24,6 +29,9 @@ struct SearchPlan {
   double gradients = 2.5e6;  // that it may spend
   double iterations =
       0;  // where nobody has planned gradients: those that the run will make, of all its chains
+  int first_starts = 256;  // of the first round; of the next four times as many, up to 1024
+  ResidualEnergyOf residual = ResidualEnergyOf::none;
+  double temperature = 1.05;  // of the residual energy
 };
 
 /// Why a search ended.
@@ -61,6 +69,9 @@ struct SearchResult {
 /// the known points and the particles; then, three in four, normals matched to the modes found so far (their mean, the
 /// variance between them times log-uniform(.5, 2)^2). It ends where every mode has been found 10 times and 2,048 starts
 /// are made; or at its budget; or at so many modes. Starts matter more than the minimiser: docs/decisions/0014-modes.md.
+///
+/// With a residual energy descents after the first round minimise that, and where they rest beside the modes known they go
+/// on without it; gradients of both are counted.
 ///
 /// Where descents end within a Mahalanobis distance of 1 of a mode they have found it again; elsewhere it is looked at
 /// (mode_shape.hpp). In the end the largest are weighed. A run that is stopped keeps its rounds.

@@ -243,11 +243,11 @@ SetOption parse_set(std::string_view text) {
         fmt::format("--set {} is incomplete (a setting needs a scope, a key and a value). "
                     "Write --set target.KEY=VALUE or --set sampler.KEY=VALUE.",
                     text));
-  if (scope != "target" && scope != "sampler")
-    throw UserError(
-        fmt::format("--set {} has the unknown scope '{}' (only targets and samplers have settings). "
-                    "Write target.KEY=VALUE or sampler.KEY=VALUE.",
-                    text, scope));
+  if (scope != "target" && scope != "sampler" && scope != "search")
+    throw UserError(fmt::format(
+        "--set {} has the unknown scope '{}' (only targets, samplers and the search of lockstep modes "
+        "have settings). Write target.KEY=VALUE, sampler.KEY=VALUE or search.KEY=VALUE.",
+        text, scope));
   if (equals + 1 == text.size())
     throw UserError(
         fmt::format("--set {} has no value (an empty one means nothing). "

@@ -50,6 +50,22 @@ TEST_F(CommandErrors, MissingParts) {
   says_in_one_line({"study", "some.toml"}, "Add --out DIR");
 }
 
+TEST_F(CommandErrors, SettingsOfASearch) {
+  const auto search = [&](const Args& more, const std::string& part) {
+    Args args = {"modes", "--target", "mixture20"};
+    args.insert(args.end(), more.begin(), more.end());
+    says_in_one_line(args, part);
+  };
+  search({"--set", "search.residual=logs"}, "none, log, difference");
+  search({"--set", "search.start=4"}, "Did you mean starts?");
+  search({"--set", "search.starts=0"}, "from 1 to 1024");
+  search({"--set", "search.residual=log", "--set", "search.temperature=0.9"}, "from 1 to 1000");
+  search({"--set", "search.temperature=1.1"}, "without search.residual");
+  put("places.csv", "1,2\n3,4\n");
+  search({"--modes", "places.csv", "--set", "search.starts=4"}, "Keep one");
+  sample_refuses({"--set", "search.residual=log"}, "is for a search by itself");
+}
+
 TEST_F(CommandErrors, ValuesOutOfRange) {
   sample_refuses({"--chains", "0"}, "--chains is 0");
   sample_refuses({"--warmup", "-1"}, "--warmup is -1");
