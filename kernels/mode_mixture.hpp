@@ -13,7 +13,7 @@ namespace lockstep {
 /// Where x is in no component it stays; a draw beyond its own component is refused. Leaves the density invariant whatever the
 /// list holds, as long as that does not change. Of models of several samples nothing is proposed. Costs the gradient of y.
 ///
-/// A unit's list: the number of components K, and another; of each its mean (d), L^-1 and L (lower triangles, by rows),
+/// A mixture's numbers, from `at` on in a unit's list, where there are several of them: the number of components K, and another; of each its mean (d), L^-1 and L (lower triangles, by rows),
 /// log(w_k (2 pi)^(-d/2) / |L_k|), and the sum of the weights to its own and with it.
 struct ModeMixture : WithoutGradients {
   static constexpr int kHeader = 2;
@@ -22,38 +22,42 @@ struct ModeMixture : WithoutGradients {
 
   /// log q of the point in rows x, where distances count up to `most`; below -kAll / 2 where that is 0.
   template <class V, class W, class X>
-  LOCKSTEP_FN static V log_mixture(const W& w, int d, V count, V most, X x) {
+  LOCKSTEP_FN static V log_mixture(const W& w, int d, V count, V most, X x, V at = V(0.0)) {
     const int components = static_cast<int>(reduce_max(count));
     V top = V(-kAll), sum = V(0.0);
-    w.shared.each_unit(0, [&](auto read) {
+    const auto add = [&](auto read) {
       for (int k = 0; k < components; ++k) {
         const int place = kHeader + k * length(d);
         V distance = V(0.0);
-        int at = place + d;
+        int next = place + d;
         for (int i = 0; i < d; ++i) {
           V z = V(0.0);
-          for (int j = 0; j <= i; ++j) z = fma(read(at++), cast<V>(x[j]) - read(place + j), z);
+          for (int j = 0; j <= i; ++j) z = fma(read(next++), cast<V>(x[j]) - read(place + j), z);
           distance = fma(z, z, distance);
         }
         const V term = select(mask_and(V(double(k)) < count, distance <= most),
-                              nfma(V(0.5), distance, read(at + d * (d + 1) / 2)), V(-kAll));
+                              nfma(V(0.5), distance, read(next + d * (d + 1) / 2)), V(-kAll));
         const V higher = max(term, top);
         sum = fma(sum, exp(top - higher), exp(term - higher));
         top = higher;
       }
-    });
+    };
+    if (any(at > V(0.5)))
+      add([&](int index) { return w.shared.get(0, at + V(double(index))); });
+    else
+      w.shared.each_unit(0, add);
     return top + log(max(sum, V(1.0)));
   }
 
   /// How many components a unit's list has, and its other number.
   template <class V, class Model, class W>
-  LOCKSTEP_FN static V components(const Model& model, const W& w) {
-    return select(w.shared.size(0) > V(0.5), w.shared.get(0, V(0.0)), V(0.0)) *
+  LOCKSTEP_FN static V components(const Model& model, const W& w, V at = V(0.0)) {
+    return select(w.shared.size(0) > V(0.5), w.shared.get(0, at), V(0.0)) *
            V(model.samples() == 1 ? 1.0 : 0.0);
   }
   template <class V, class W>
-  LOCKSTEP_FN static V number(const W& w) {
-    return w.shared.get(0, V(1.0));
+  LOCKSTEP_FN static V number(const W& w, V at = V(0.0)) {
+    return w.shared.get(0, at + V(1.0));
   }
 
   /// y in w.x; log q of x and of y.
@@ -63,17 +67,19 @@ struct ModeMixture : WithoutGradients {
     V before, after;
   };
   template <class E, class V, class L, class Model, class W>
-  LOCKSTEP_FN static Drawn<E, V> draw_mixture(const Model& model, const Draw<L>& draw, V most, const W& w) {
+  LOCKSTEP_FN static Drawn<E, V> draw_mixture(const Model& model, const Draw<L>& draw, V most, const W& w,
+                                              V at = V(0.0)) {
     const int d = model.dim();
     const auto x = w.x, z = w.p;  // the momentum's rows
-    const V count = components<V>(model, w);
+    const V count = components<V>(model, w, at);
     const auto read = [&](V index) { return w.shared.get(0, index); };
-    const V before = log_mixture<V>(w, d, count, most, x);
+    const V before = log_mixture<V>(w, d, count, most, x, at);
     const V size = V(double(length(d))), u = cast<V>(draw.uniform(Purpose::mixture_draw, kPickBlock));
     const int all = static_cast<int>(reduce_max(count));
-    V place = V(double(kHeader));
+    const V first = at + V(double(kHeader));
+    V place = first;
     for (int k = 1; k < all; ++k) {
-      const V next = V(double(kHeader)) + V(double(k)) * size;
+      const V next = first + V(double(k)) * size;
       place = select(mask_and(V(double(k)) < count, u >= read(next - V(1.0))), next, place);
     }
     V distance = V(0.0);
@@ -89,7 +95,7 @@ struct ModeMixture : WithoutGradients {
         y = fma(read(factor + V(double(i * (i + 1) / 2 + j))), cast<V>(L(z[j])), y);
       x.set(i, select(cast_mask<L>(moves), cast<L>(y), x[i]));
     }
-    const V after = log_mixture<V>(w, d, count, most, x);
+    const V after = log_mixture<V>(w, d, count, most, x, at);
     const E never = E(-std::numeric_limits<scalar_t<E>>::infinity());
     const auto good = mask_and(moves, after > V(-0.5 * kAll));
     return {select(cast_mask<E>(good), cast<E>(before - after), never), before, after};

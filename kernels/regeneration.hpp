@@ -19,11 +19,21 @@ namespace lockstep {
 /// iterations is in its fields: a tour has N states and the sums S_j of their coordinates; the stretch before the first
 /// such time and the tour that is open belong to none.
 ///
-/// List "regeneration": as of ModeMixture, its other number log c. The settings are read by who makes it.
+/// **What it goes by may be learned while it runs**, at such times alone (Gilks, Roberts & Sahu 1998): the next tour may go
+/// by another q and c, whatever they were made of, if it begins with a draw of the Q that belongs to them. The list then holds
+/// the newest mixture, the one before, and how many came before the newest (its epoch). A chain goes on by the one that it
+/// began its tour with; when that ends and there is a newer one, it waits outside all tours, and its next is begun by the
+/// first proposal y of the newer q that is kept with probability min(1, w(y) / c): a draw of Q by rejection. What is in no tour
+/// yet goes by the newest. Lists may change between launches, once no chain of a unit goes by the one before. Where a tour of length N and sum S begins with
+/// that, E(S - m N) is 0 given all that was before, m the target's mean, so that the ratio of sums over tours holds; means
+/// over all iterations are no longer those of a chain that leaves the target invariant.
+///
+/// List "regeneration": as of ModeMixture, its other number log c; and where that is learned, the mixture before in the same
+/// form, if chains go by it, and the epoch. The settings are read by who makes it.
 struct Regeneration : ModeMixture {
   enum Counter { accepted, regenerated };
   /// Fields of a chain: these, then rows of a position (how many of them `Row` says, each).
-  enum Number { begun, length, closed, sum_n, sum_nn, made, taken, kNumbers };
+  enum Number { begun, length, closed, sum_n, sum_nn, made, taken, epoch, waits, kNumbers };
   enum Row { open, sum_s, sum_ss, sum_ns, kRows };
   static TransitionInfo info() {
     return {
@@ -39,18 +49,26 @@ struct Regeneration : ModeMixture {
         .shared = {"regeneration"},
         .settings = {
             {"spread", "covariances of q over those of the modes: 1 + spread / sqrt(dim)", 1, 0, 1e3},
-            {"level", "what is added to log c, beside the typical log w", 0, -1e3, 1e3}}};
+            {"level", "what is added to log c, beside the typical log w", 0, -1e3, 1e3},
+            {"adaptations",
+             "times that q and c are learned anew from what was visited, at regenerations alone", 0, 0, 1e3,
+             true}}};
   }
   template <class L, class E, class Model, class W>
   LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec&, const Draw<L>& draw,
                                           const W& w) {
     using V = wide_t<L>;
-    const auto drawn = draw_mixture<E, V>(model, draw, V(kAll), w);
+    const V at = place<V>(model, w);
+    const auto drawn = draw_mixture<E, V>(model, draw, V(kAll), w, at);
     const auto weights = w.fields.from(kNumbers + kRows * model.rows());
     weights.set(0, cast<V>(w.cache[0]) - drawn.before);  // log w(x), log q(y)
     weights.set(1, drawn.after);
     Proposal<L, E> r;
-    r.log_ratio = drawn.log_ratio;
+    // Who waits is told w(y) / c: the driver compares the densities of y and x.
+    const V kept = cast<V>(w.cache[0]) - drawn.after - number<V>(w, at);
+    r.log_ratio =
+        select(cast_mask<E>(mask_and(V(w.fields[waits]) > V(0.5), cast<V>(drawn.log_ratio) > V(-kAll))),
+               cast<E>(kept), drawn.log_ratio);
     return r;
   }
   template <class Model, class D, class P, class W>
@@ -58,28 +76,61 @@ struct Regeneration : ModeMixture {
                                   const W& w) {
     using V = wide_t<std::remove_cvref_t<decltype(w.x[0])>>;
     const auto weights = w.fields.from(kNumbers + kRows * model.rows());
-    const V c = number<V>(w), x = weights[0] - c, y = cast<V>(w.cache[0]) - weights[1] - c;
+    const V at = place<V>(model, w), newest = newest_epoch<V>(model, w);
+    const V c = number<V>(w, at), x = weights[0] - c, y = cast<V>(w.cache[0]) - weights[1] - c;
     const V log_r = min(max(x, y), V(0.0)) - max(min(x, y), V(0.0));
     const V took = cast<V>(r.accepted);
-    const auto anew =
-        mask_and(took > V(0.5), cast<V>(draw.uniform(Purpose::regeneration)) < exp(min(log_r, V(0.0))));
+    const auto moved = took > V(0.5), waited = V(w.fields[waits]) > V(0.5);
+    const auto ends = mask_and(mask_and(moved, mask_not(waited)),
+                               cast<V>(draw.uniform(Purpose::regeneration)) < exp(min(log_r, V(0.0))));
+    const V ended = select(ends, V(1.0), V(0.0));
+    const auto leaves = mask_and(ends, mask_and(V(w.fields[epoch]) < newest, V(w.fields[begun]) > V(0.5)));
+    // A tour begins where one ends by the newest mixture, or where a draw of Q was kept.
+    const V begins = select(mask_and(moved, waited), V(1.0), select(leaves, V(0.0), ended));
     w.count(accepted, took);
-    w.count(regenerated, select(anew, V(1.0), V(0.0)));
-    if (spec.record) add_state(model, anew, took, w);
+    w.count(regenerated, ended);
+    const V outside = select(leaves, V(1.0), select(waited, V(1.0) - begins, V(0.0)));
+    w.fields.set(waits, outside);
+    w.fields.set(epoch, select(begins > V(0.5), newest, V(w.fields[epoch])));
+    if (spec.record) add_state(model, Event<V>{ended, begins, outside, took}, w);
   }
 
  private:
-  /// Closes the tour that is open where a chain begins anew, and adds its present state to the one that is open then.
-  template <class Model, class Mask, class V, class W>
-  LOCKSTEP_FN static void add_state(const Model& model, Mask anew, V took, const W& w) {
+  /// Where the newest mixture ends in the list.
+  template <class V, class Model, class W>
+  LOCKSTEP_FN static V end_of_newest(const Model& model, const W& w) {
+    return V(double(kHeader)) + components<V>(model, w) * V(double(length_of(model.dim())));
+  }
+  template <class V, class Model, class W>
+  LOCKSTEP_FN static V newest_epoch(const Model& model, const W& w) {
+    const V size = w.shared.size(0);
+    return select(size > end_of_newest<V>(model, w), w.shared.get(0, size - V(1.0)), V(0.0));
+  }
+  /// Where the mixture begins that a chain goes by.
+  template <class V, class Model, class W>
+  LOCKSTEP_FN static V place(const Model& model, const W& w) {
+    const auto before = mask_and(V(w.fields[epoch]) < newest_epoch<V>(model, w), V(w.fields[begun]) > V(0.5));
+    return select(before, end_of_newest<V>(model, w), V(0.0));
+  }
+  LOCKSTEP_FN static constexpr int length_of(int dim) { return ModeMixture::length(dim); }
+
+  /// 1 or 0: whether a tour has ended, one begins with the present state, it belongs to none, and y was accepted.
+  template <class V>
+  struct Event {
+    V ended, begins, outside, took;
+  };
+  /// Closes the tour that has ended, and adds the present state to the one that is open then.
+  template <class Model, class V, class W>
+  LOCKSTEP_FN static void add_state(const Model& model, const Event<V>& e, const W& w) {
     const auto f = w.fields;
     const auto add = [&](int row, V value) { f.set(row, f[row] + value); };
-    const V n = f[length], closes = select(anew, V(f[begun]), V(0.0)), goes_on = select(anew, V(0.0), V(1.0));
+    const V n = f[length], closes = e.ended * V(f[begun]), inside = V(1.0) - e.outside;
+    const V goes_on = select(e.ended + e.begins > V(0.5), V(0.0), V(1.0));
     add(closed, closes);
     add(sum_n, closes * n);
     add(sum_nn, closes * (n * n));
     add(made, V(1.0));
-    add(taken, took);
+    add(taken, e.took);
     const int rows = model.rows();
     for (int j = 0; j < rows; ++j) {
       const auto at = [&](Row row) { return kNumbers + row * rows + j; };
@@ -87,10 +138,10 @@ struct Regeneration : ModeMixture {
       add(at(sum_s), closes * s);
       add(at(sum_ss), closes * (s * s));
       add(at(sum_ns), closes * (n * s));
-      f.set(at(open), fma(goes_on, s, cast<V>(w.position[j])));
+      f.set(at(open), fma(goes_on, s, inside * cast<V>(w.position[j])));
     }
-    f.set(length, fma(goes_on, n, V(1.0)));
-    f.set(begun, select(anew, V(1.0), V(f[begun])));
+    f.set(length, fma(goes_on, n, inside));
+    f.set(begun, select(e.begins > V(0.5), V(1.0), V(f[begun]) * inside));
   }
 };
 

@@ -8,6 +8,7 @@
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/recording.hpp"
+#include "host/runs/regeneration_learner.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
@@ -154,7 +155,9 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
                .name = "sampling",
                .end = *std::max_element(end.last.begin(), end.last.end()),
                .launch = launch};
-  const bool taken_up = loop.take_up(recording);
+  RegenerationLearner learner(context, config, options, adapted.modes);
+  const bool taken_up = loop.take_up(recording, learner);
+  learner.hand_on(*engine);
   set_frozen(*engine, config, options.units, frozen);
   if (!taken_up) {
     const auto carried = adapted.positions.begin() + std::ptrdiff_t(engine->rows()) * engine->chains();
@@ -173,7 +176,8 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
       const bool looks = loop.t % (4 * kChunk) == 0;
       if (looks && options.se > 0 && reached(recording.so_far(), options.se)) break;
       if (looks && options.log_z_se > 0 && recording.log_z(0, frozen).se < 0.9 * options.log_z_se) break;
-      loop.save(recording);
+      learner.update(*engine, loop.t, recording.stat(stat_gradients) / double(options.units.size()));
+      loop.save(recording, learner);
     }
     if (!context.progress->tell(loop.stage, std::max(loop.share(), spent))) continue;
     const bool again = seconds_since(looked) > kBetweenRhats;
@@ -187,6 +191,8 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   result.sampling_seconds = loop.seconds();
   result.interrupted = loop.interrupted && recording.end_spent() < 1;
   recording.finish(result);
+  for (std::size_t u = 0; u < options.units.size() && !learner.idle(); ++u)
+    result.frozen.search_gradients[u] += learner.gradients(u);
   if (context.regeneration)
     result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
   return result;

@@ -3,6 +3,7 @@
 // chains begin anew are those of Q whatever was before; tours are independent, and so are errors right.
 #include "kernels/regeneration.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "host/estimators/tours.hpp"
@@ -133,6 +134,8 @@ struct Chains {
   static double log_level() { return 0.1; }
   /// Wider than the target: narrow ones have tours without a variance.
   static KnownMixture known() { return {2, 0, 1.4}; }
+  /// Of each unit, in the place of what it has.
+  void set(const UnitList& lists) { engine->set_shared(0, lists); }
   void advance(int iterations) {
     launch.end = launch.begin + std::uint32_t(iterations);
     engine->advance(launch);
@@ -140,11 +143,9 @@ struct Chains {
   }
 };
 
-TEST(Regeneration, BegunAnewIsADrawOfQWhateverWasBefore) {
-  constexpr int kChains = 1 << 17;
-  const KnownMixture q = Chains::known();
-  // Draws of Q by rejection.
-  RandomStream random(Purpose::start, {3, 9}, 1);
+/// Draws of Q by rejection.
+std::array<std::vector<double>, 2> draws_of_q(const KnownMixture& q, std::uint32_t seed) {
+  RandomStream random(Purpose::start, {seed, 9}, 1);
   std::array<std::vector<double>, 2> known;
   while (known[0].size() < 60000) {
     const double u = random.uniform();
@@ -155,6 +156,12 @@ TEST(Regeneration, BegunAnewIsADrawOfQWhateverWasBefore) {
     known[0].push_back(y[0]);
     known[1].push_back(y[1]);
   }
+  return known;
+}
+
+TEST(Regeneration, BegunAnewIsADrawOfQWhateverWasBefore) {
+  constexpr int kChains = 1 << 17;
+  const auto known = draws_of_q(Chains::known(), 3);
   // From where w is far below c, and from where it is far above; likelier from there.
   double share[2];
   for (const int from : {0, 1}) {
@@ -246,6 +253,96 @@ TEST(Regeneration, ToursAreIndependent) {
   const double correlation = product / double(pairs) / (square / double(tours));
   EXPECT_GT(pairs, 10000);
   EXPECT_LT(std::abs(correlation) * std::sqrt(double(pairs)), 4) << correlation;
+}
+
+/// What the next tours go by, where the present ones go by something else.
+std::vector<double> learned(const KnownMixture& newest, const KnownMixture& before, double epoch) {
+  auto list = newest.list(Chains::log_level());
+  const auto last = before.list(Chains::log_level());
+  list.insert(list.end(), last.begin(), last.end());
+  list.push_back(epoch);
+  return list;
+}
+
+TEST(Regeneration, AfterAChangeToursBeginWithADrawOfTheNewQ) {
+  constexpr int kChains = 1 << 16;
+  const KnownMixture before = Chains::known(), newest(2, 0, 2.2);
+  const auto of_newest = draws_of_q(newest, 4), of_before = draws_of_q(before, 5);
+  Chains chains(1, kChains, 77);
+  chains.advance(20);
+  chains.set({{0, learned(newest, before, 1)}});
+  std::array<std::vector<double>, 2> begun;
+  std::vector<bool> waited(kChains, false), counted(kChains, false);
+  int left = 0;
+  for (int t = 0; t < 30; ++t) {
+    chains.advance(1);
+    const auto fields = chains.engine->fields(), x = chains.engine->position();
+    const auto field = [&](int row, int c) { return fields[std::size_t(row) * kChains + c]; };
+    for (int c = 0; c < kChains; ++c) {
+      if (field(Regeneration::waits, c) > 0) {
+        left += !waited[c];
+        waited[c] = true;
+        EXPECT_EQ(field(Regeneration::begun, c) + field(Regeneration::length, c), 0) << c;
+        EXPECT_EQ(field(Regeneration::epoch, c), 0) << c;
+      } else if (waited[c] && !counted[c]) {
+        counted[c] = true;
+        EXPECT_EQ(field(Regeneration::length, c) + field(Regeneration::epoch, c), 2) << c;
+        for (int i = 0; i < 2; ++i) begun[i].push_back(x[std::size_t(i) * kChains + c]);
+      }
+    }
+  }
+  EXPECT_GT(left, kChains / 2);
+  EXPECT_GT(begun[0].size(), std::size_t(kChains) / 2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LT(z_of_p(ks_test(begun[i], of_newest[i])), 4) << i;
+    EXPECT_GT(z_of_p(ks_test(begun[i], of_before[i])), 6) << "no power, axis " << i;
+  }
+}
+
+/// Chains that propose well while they are to the left, and badly to the right: learned at regenerations alone tours keep
+/// the target's mean; learned at every iteration they dwell to the right.
+TEST(Regeneration, WhatIsLearnedAtRegenerationsLeavesToursExact) {
+  constexpr int kUnits = 600, kPer = 4, kIterations = 400;
+  const KnownMixture good = Chains::known(), bad(2, 0, 3);
+  for (const bool exact : {true, false}) {
+    Chains chains(kUnits, kPer, 41);
+    std::vector<const KnownMixture*> used(kUnits, &good);
+    std::vector<double> epoch(kUnits, 0.0);
+    UnitList lists;
+    for (int u = 0; u < kUnits; ++u) lists[std::uint32_t(u)] = good.list(Chains::log_level());
+    for (int t = 0; t < kIterations; ++t) {
+      chains.advance(1);
+      const auto fields = chains.engine->fields(), x = chains.engine->position();
+      for (int u = 0; u < kUnits; ++u) {
+        double mean = 0;
+        bool ready = true;
+        for (int c = u * kPer; c < (u + 1) * kPer; ++c) {
+          mean += x[std::size_t(c)] / kPer;
+          const auto field = [&](int row) { return fields[std::size_t(row) * kUnits * kPer + c]; };
+          ready = ready && field(Regeneration::waits) == 0 &&
+                  (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == epoch[u]);
+        }
+        const KnownMixture* next = mean > Chains::mean[0] ? &bad : &good;
+        if (next == used[u] || (exact && !ready)) continue;
+        lists[std::uint32_t(u)] =
+            exact ? learned(*next, *used[u], epoch[u] += 1) : next->list(Chains::log_level());
+        used[u] = next;
+      }
+      chains.set(lists);
+    }
+    if (exact) {
+      EXPECT_GT(std::accumulate(epoch.begin(), epoch.end(), 0.0), 10.0 * kUnits) << "seldom learned";
+    }
+    const auto tours = tours_of(chains.engine->fields(), kUnits, kPer, 2);
+    RunningMean off;
+    for (const TourMeans& one : tours) off.add((one.mean[0] - Chains::mean[0]) / one.mean_se[0]);
+    RecordProperty(exact ? "z_exact" : "z_every_iteration", fmt::format("{:.2f}", off.z()));
+    if (exact) {
+      EXPECT_LT(std::abs(off.z()), 4) << off.mean();
+    } else {
+      EXPECT_GT(std::abs(off.z()), 8) << "learned at every iteration is not found: " << off.mean();
+    }
+  }
 }
 
 }  // namespace

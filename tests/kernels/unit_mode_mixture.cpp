@@ -76,8 +76,13 @@ BatchResult expect_same_bits(ModelKind kind) {
   const bool second = std::is_same_v<Transition, All>;
   c.prepare = [=](Engine& e) {
     UnitList lists;
-    for (int u = 0; u < 15; ++u)
-      lists[std::uint32_t(u)] = KnownMixture(3, u).list(second ? kKnownLevel : kKnownRadius);
+    for (int u = 0; u < 15; ++u) {
+      auto& list = lists[std::uint32_t(u)] = KnownMixture(3, u).list(second ? kKnownLevel : kKnownRadius);
+      if (!second || u % 3 > 0) continue;  // of some units chains are to take up what was learned
+      const auto before = KnownMixture(3, u + 1).list(kKnownLevel);
+      list.insert(list.end(), before.begin(), before.end());
+      list.push_back(1);
+    }
     e.set_shared(0, lists);
   };
   const EngineFactory make = [&](const EngineSpec& s) {

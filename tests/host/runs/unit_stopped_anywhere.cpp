@@ -130,18 +130,35 @@ TEST_F(StoppedAnywhere, ABudgetThatIsSpentAsItComes) {  // of three units, at a 
       {find_transition("hmc"), &cpu_transitions<testing::ImplicitMidpoint>()});
 }
 
+TEST_F(StoppedAnywhere, RegenerationsThatLearn) {
+  sampler_agrees(
+      {.target = "two_modes",
+       .sampler = "hmc",
+       .sampler_settings = {{"regeneration", true}, {"mode_jumps", false}, {"adaptations", 2}},
+       .iterations = 400,
+       .chains = 8,
+       .warmup = 60},
+      [](ChainRunOptions& o) { o.searches = true, o.planned = 4e4; },
+      [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
+Numbers of_search(const SearchResult& r) {
+  Numbers all = {r.starts, r.ended, r.rejected, r.gradients, double(r.library.size())};
+  for (int k = 0; k < r.library.size(); ++k)
+    all = joined(all, r.library[k].place, Numbers{r.library[k].log_mass, r.library[k].hits});
+  return all;
+}
+
 TEST_F(StoppedAnywhere, SearchForModes) {
   const RunOptions run = testing::run_of({.target = "mixture20"});
   const auto target = build_target(run);
+  agrees(make_context(run, *target, "stops"),
+         [&](const RunContext& context) { return of_search(search_modes(context, 0, {.gradients = 2e5})); });
   agrees(make_context(run, *target, "stops"), [&](const RunContext& context) {
-    const SearchResult r = search_modes(context, 0, {.gradients = 2e5});
-    Numbers all = {r.starts, r.ended, r.rejected, r.gradients, double(r.library.size())};
-    for (int k = 0; k < r.library.size(); ++k)
-      all = joined(all, r.library[k].place, Numbers{r.library[k].log_mass, r.library[k].hits});
-    return all;
+    return of_search(search_modes(
+        context, 0, {.gradients = 2e5, .first_starts = 4, .residual = ResidualEnergyOf::difference}));
   });
 }
-
 /// A normal target of 3 dimensions from a wider base.
 struct Path {
   RunOptions run = testing::run_of({.target = "gaussian", .target_settings = {{"dim", 3}}});

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/regeneration_learner.hpp"
+
+#include <algorithm>
+
+#include "host/estimators/log_sums.hpp"
+#include "host/runs/mode_jumps.hpp"
+#include "kernels/regeneration.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr double kSearchPart = 0.1;
+constexpr int kPlaces = 16;  // of chains, from which a search begins too
+
+}  // namespace
+
+RegenerationLearner::RegenerationLearner(const RunContext& context, const SamplerConfig& config,
+                                         const ChainRunOptions& options,
+                                         const std::vector<SearchResult>& modes)
+    : context_(context), options_(options) {
+  if (!context.regeneration || !(config.regeneration_settings[2] > 0)) return;
+  list_ = int(config.transition->shared.size()) + int(context.jumps != nullptr);
+  spread_ = config.regeneration_settings[0];
+  level_ = config.regeneration_settings[1];
+  most_ = config.regeneration_settings[2];
+  const UnitList lists = context.regeneration->of(options.units);
+  for (std::size_t u = 0; u < options.units.size(); ++u) {
+    const auto& list = lists.at(options.units[u]);
+    units_.push_back({modes[u].library, std::vector<double>(modes[u].library.size(), 0.0), list, list});
+  }
+}
+
+void RegenerationLearner::hand_on(Engine& engine) const {
+  if (idle()) return;
+  UnitList lists;
+  for (std::size_t u = 0; u < units_.size(); ++u) lists[options_.units[u]] = units_[u].list;
+  engine.set_shared(list_, lists);
+}
+
+/// A search by itself: of random numbers of its own, with nothing to be saved.
+void RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most) {
+  RunContext context = context_;
+  context.jumps = context.regeneration = nullptr;  // of descents nothing follows
+  const std::uint64_t seed = (std::uint64_t(context.key.k1) << 32) | context.key.k0;
+  context.key = make_stream_key(seed, "modes " + std::to_string(int(unit.epoch)));
+  context.stages = std::make_shared<Stages>();
+  context.progress = std::make_shared<Progress>();
+  SearchPlan plan;
+  plan.init_scale = options_.init_scale;
+  plan.gradients = most;
+  plan.first_starts = 4;
+  for (Eigen::Index c = 0; c < std::min<Eigen::Index>(x.cols(), kPlaces); ++c)
+    plan.particles.insert(plan.particles.end(), x.col(c).begin(), x.col(c).end());
+  SearchResult found = search_modes(context, number, plan);
+  unit.gradients += found.gradients;
+  for (int k = 0; k < found.library.size(); ++k) {
+    if (unit.library.nearest(found.library[k].place.data(), 1) >= 0) continue;
+    unit.library.add(std::move(found.library[k]));
+    unit.visits.push_back(0);
+  }
+}
+
+/// The list's newest mixture, with log c of the chains' places.
+std::vector<double> RegenerationLearner::mixture(const Unit& unit, const Eigen::MatrixXd& x,
+                                                 const std::vector<double>& log_density) const {
+  const int d = unit.library.dim();
+  const double widened = 1 + spread_ / std::sqrt(double(d));
+  double visits = double(unit.library.size());
+  for (const double n : unit.visits) visits += n;
+  ModeLibrary by_visits(d);
+  for (int k = 0; k < unit.library.size(); ++k) {
+    Mode mode = unit.library[k];
+    mode.laplace_log_mass = mode.log_mass = std::log((unit.visits[k] + 1) / visits);
+    by_visits.add(std::move(mode));
+  }
+  auto list = mixture_list(by_visits, widened);
+  const auto order = by_visits.by_mass();
+  const int length = ModeMixture::length(d);
+  double log_w = 0;
+  for (Eigen::Index c = 0; c < x.cols(); ++c) {
+    const Eigen::VectorXd at = x.col(c);
+    LogSum log_q;
+    for (int k = 0; k < int(list[0]); ++k)
+      log_q.add(list[ModeMixture::kHeader + (k + 1) * length - 2] -
+                0.5 * by_visits.distance(order[k], at.data()) / widened);
+    log_w += (log_density[c] - log_q.log()) / double(x.cols());
+  }
+  list[1] = log_w + level_;
+  return list;
+}
+
+void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
+  if (idle() || t % 64 != 0) return;
+  const auto rows = engine.position(), fields = engine.fields(), cache = engine.cache();
+  const int total = engine.chains(), d = engine.dim(), per = total / int(units_.size());
+  int own = 0;
+  for (const TransitionField& f : Regeneration::info().fields) own += f.rows(d);
+  const double* of_tours = fields.data() + (fields.size() / total - own) * total;
+  bool changed = false;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    Unit& unit = units_[u];
+    if (unit.library.size() == 0) continue;
+    const std::size_t first = u * per;
+    Eigen::MatrixXd x(d, per);
+    bool ready = t >= unit.due && unit.epoch < most_;
+    for (int c = 0; c < per; ++c) {
+      for (int i = 0; i < d; ++i) x(i, c) = rows[std::size_t(i) * total + first + c];
+      const int k = unit.library.home(x.col(c).data());
+      if (k >= 0) unit.visits[k] += 1;
+      const auto field = [&](int row) { return of_tours[std::size_t(row) * total + first + c]; };
+      ready = ready && field(Regeneration::waits) == 0 &&
+              (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == unit.epoch);
+    }
+    if (!ready) continue;
+    add_modes(unit, options_.units[u], x, kSearchPart * spent);
+    const auto before = std::exchange(unit.newest, mixture(unit, x,
+                                                           {cache.begin() + std::ptrdiff_t(first),
+                                                            cache.begin() + std::ptrdiff_t(first + per)}));
+    unit.epoch += 1;
+    unit.due = 2 * double(t);
+    unit.list = unit.newest;
+    unit.list.insert(unit.list.end(), before.begin(), before.end());
+    unit.list.push_back(unit.epoch);
+    changed = true;
+  }
+  if (changed) hand_on(engine);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/runs/chain_run.hpp"
+
+namespace lockstep {
+
+/// Learns what chains that begin anew go by (kernels/regeneration.hpp), sampler.adaptations times, between launches, from
+/// the history so far: modes by a search of a tenth of the gradients spent, which begins where chains are too, the weights of
+/// their normals by shares of visits, (n_k + 1) / (n + K), and log c by the mean of log w where chains are. A unit learns once
+/// no chain is in a tour by what was before the last, at the first boundary from iteration 64 on, 128, 256, ..; each
+/// chain takes it up when it begins anew, so that means over tours stay exact. Jumps and networks stay what they are.
+class RegenerationLearner {
+ public:
+  RegenerationLearner(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                      const std::vector<SearchResult>& modes);
+
+  /// After iteration t, of chains that have spent so many gradients each unit.
+  void update(Engine& engine, std::int64_t t, double spent);
+  /// What was learned, into an engine that goes on with it.
+  void hand_on(Engine& engine) const;
+  /// Gradients of searches for a unit; how often it has learned.
+  double gradients(std::size_t unit) const { return units_[unit].gradients; }
+  double epoch(std::size_t unit) const { return units_[unit].epoch; }
+  /// As the kernel reads it.
+  const std::vector<double>& list(std::size_t unit) const { return units_[unit].list; }
+  bool idle() const { return units_.empty(); }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("units", units_);
+  }
+
+ private:
+  struct Unit {
+    ModeLibrary library;
+    std::vector<double> visits;  // [mode]
+    std::vector<double> list;    // as the kernel reads it
+    std::vector<double> newest;  // the mixture at its head
+    double epoch = 0, gradients = 0, due = 64;
+
+    template <class Archive>
+    void fields(Archive& archive) {
+      archive("library", library);
+      archive("visits", visits);
+      archive("list", list);
+      archive("newest", newest);
+      archive("epoch", epoch);
+      archive("gradients", gradients);
+      archive("due", due);
+    }
+  };
+  void add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most);
+  std::vector<double> mixture(const Unit& unit, const Eigen::MatrixXd& x,
+                              const std::vector<double>& log_density) const;
+
+  const RunContext& context_;
+  const ChainRunOptions& options_;
+  int list_ = 0;  // its number among the engine's
+  double spread_ = 0, level_ = 0, most_ = 0;
+  std::vector<Unit> units_;
+};
+
+}  // namespace lockstep
