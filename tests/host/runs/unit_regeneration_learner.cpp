@@ -44,7 +44,7 @@ TEST(RegenerationLearner, ToursOfRunsThatLearnHaveTheTargetsMeans) {
 
 /// An engine that stands still, to be asked.
 struct Learning {
-  RunOptions run = run_that_learns(2);
+  RunOptions run = run_that_learns(9);
   std::unique_ptr<TargetInstance> target = build_target(run);
   SamplerConfig config = sampler_config(run, target->dim(), target->tails());
   ChainRunOptions options = chain_run_options(run, {3});
@@ -78,8 +78,6 @@ TEST(RegenerationLearner, LearnsSharesOfVisitsModesAndTheTypicalWeight) {
   learner.update(*engine, 64, 1e4);
   EXPECT_EQ(learner.epoch(0), 1);
   EXPECT_GT(learner.gradients(0), 0);
-  learner.update(*engine, 128, 1e4);
-  EXPECT_EQ(learner.epoch(0), 1) << "chains have not taken up what was learned";
   const auto list = learner.list(0);
   const int length = ModeMixture::length(d);
   ASSERT_EQ(list.size(), std::size_t(2 + 2 * length + 2 + length + 1));
@@ -98,6 +96,19 @@ TEST(RegenerationLearner, LearnsSharesOfVisitsModesAndTheTypicalWeight) {
     log_w += (k == 0 ? 0.75 : 0.25) * (both[k].log_density - q.log());
   }
   EXPECT_NEAR(list[1], log_w + 0.5, 1e-3);
+
+  learner.update(*engine, 128, 1e4);
+  EXPECT_EQ(learner.epoch(0), 2) << "what is in no tour waits for nothing";
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = 1;
+  launch.record = true;
+  launch.end = 40;
+  engine->advance(launch);
+  learner.update(*engine, 256, 1e4);
+  EXPECT_EQ(learner.epoch(0), 3) << "all tours are by the newest";
+  learner.update(*engine, 512, 1e4);
+  EXPECT_EQ(learner.epoch(0), 3) << "tours are by the one before";
 }
 
 }  // namespace
