@@ -79,6 +79,9 @@ inline std::vector<Named> all_cases() {
     cases.back().batch.tempering = Tempering::joint;
     cases.back().batch.model.control = control;
   }
+  cases.push_back(cases.back());
+  cases.back().name = many + "_adiabatic";
+  cases.back().batch.transition = find_transition("adiabatic");
   for (const TransitionInfo* t : transition_registry())
     for (int kind : {0, 1, 2}) {
       if (t == transition_registry().front()) continue;
