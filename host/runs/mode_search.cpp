@@ -300,10 +300,10 @@ double SearchResult::least_hits() const {
 }
 
 bool SearchResult::unsettled() const {
-  constexpr double kOneMode = 0.8;
-  double most = 0;
-  for (int k = 0; k < library.size(); ++k) most = std::max(most, library[k].hits);
-  return stopped == kSearchBudget && most < kOneMode * starts;
+  constexpr double kMost = 0.8;
+  double hits = 0;
+  for (int k = 0; k < library.size(); ++k) hits += library[k].hits;
+  return stopped == kSearchBudget && hits < kMost * starts;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -48,8 +48,8 @@ struct SearchResult {
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
   double least_hits() const;
-  /// Whether the budget ended it too early to say that the modes found are all: with less than four fifths of the
-  /// descents at one and the same mode.
+  /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
+  /// modes found.
   bool unsettled() const;
   /// Whether there are more modes than are kept: then nothing is made of them that has to hold all of the target.
   bool full() const { return stopped == kSearchModes; }
