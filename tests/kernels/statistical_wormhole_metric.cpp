@@ -46,7 +46,7 @@ TEST(Invariance, WormholeMetric) {
     c.name = std::string("wormhole metric, model ") + std::to_string(int(kind));
     c.model.kind = kind;
     if (kind == ModelKind::pseudo_extended) c.model.pseudo_samples = 2;
-    c.step_size = 0.15;
+    c.step_size = 0.16;
     expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
     expect_invariant(c, moved<KnownWormholes<WormholeMetric, 2>>(c, seed++));
     c.iterations = 5;
