@@ -134,11 +134,7 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   const int n = found.library.size();
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;
-  double hits = 0;
-  for (int k = 0; k < n; ++k) {
-    once += found.library[k].hits == 1;  // 0: where somebody says that one is
-    hits += found.library[k].hits;
-  }
+  for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
   constexpr const char* kAdvice = "more --gradients, or give those you know by --modes FILE";
   if (once > 0)
     v.warnings.push_back(fmt::format(
@@ -149,7 +145,7 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
         fmt::format("the search for modes ended with its budget after {:.0f} descents, of which {:.0f} ended "
                     "at the {} modes "
                     "found: there may be more; {}",
-                    found.starts, hits, n, kAdvice));
+                    found.starts, found.total_hits(), n, kAdvice));
 }
 
 }  // namespace

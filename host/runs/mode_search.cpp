@@ -74,9 +74,9 @@ class Search {
     for (const Vector& x : places) {
       if (consider(x, 1)) continue;
       const int before = result_.library.size();
-      const double hits = total_hits();
+      const double hits = result_.total_hits();
       descend(x);
-      if (result_.library.size() == before && total_hits() == hits)
+      if (result_.library.size() == before && result_.total_hits() == hits)
         throw UserError(
             fmt::format("place {} of --modes leads to no mode (the log density there, or where a descent "
                         "from it ends, has no "
@@ -105,11 +105,6 @@ class Search {
   int known() const { return int(std::min<std::size_t>(plan_.known.size(), kMostKnown)); }
   double of_descents() const { return descents_.evaluations() + (residual_ ? residual_->evaluations() : 0); }
   double spent() const { return of_descents() + points_.evaluations(); }
-  double total_hits() const {
-    double sum = 0;
-    for (int k = 0; k < result_.library.size(); ++k) sum += result_.library[k].hits;
-    return sum;
-  }
   double least_hits() const {
     double least = INFINITY;
     for (int k = 0; k < result_.library.size(); ++k)
@@ -299,11 +294,14 @@ double SearchResult::least_hits() const {
   return least;
 }
 
+double SearchResult::total_hits() const {
+  double sum = 0;
+  for (int k = 0; k < library.size(); ++k) sum += library[k].hits;
+  return sum;
+}
 bool SearchResult::unsettled() const {
   constexpr double kMost = 0.8;
-  double hits = 0;
-  for (int k = 0; k < library.size(); ++k) hits += library[k].hits;
-  return stopped == kSearchBudget && hits < kMost * starts;
+  return stopped == kSearchBudget && total_hits() < kMost * starts;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -47,7 +47,7 @@ struct SearchResult {
   double starts = 0, ended = 0;  // descents; those that came to rest
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
-  double least_hits() const;
+  double least_hits() const, total_hits() const;
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;

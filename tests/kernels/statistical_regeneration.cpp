@@ -19,7 +19,7 @@ using namespace lockstep::testing;
 double limit() { return family_quantile(1e-4, 1000); }
 
 template <class Transition>
-Moved moved(const InvarianceCase& c, std::uint64_t seed) {
+Moved moved_alone(const InvarianceCase& c, std::uint64_t seed) {
   const auto of = [&]<class Model>() {
     return run_invariance<Transition, true>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
       ModelSpec m = c.model;
@@ -63,7 +63,8 @@ struct WholeDensities : Darting {
 
 template <class Transition>
 void expect_found(const InvarianceCase& c, std::uint64_t seed, const char* what) {
-  EXPECT_GT(judge(moved<Transition>(c, seed)).worst, limit()) << what << ", model " << int(c.model.kind);
+  EXPECT_GT(judge(moved_alone<Transition>(c, seed)).worst, limit())
+      << what << ", model " << int(c.model.kind);
 }
 
 TEST(Regeneration, ItAndDartsLeaveTheTargetInvariant) {
@@ -81,11 +82,11 @@ TEST(Regeneration, ItAndDartsLeaveTheTargetInvariant) {
     };
     for (const int iterations : {1, 3}) {
       c.iterations = iterations;
-      expect("regeneration", moved<OfKnownModes<Regeneration>>(c, seed++));
-      expect("darting", moved<OfKnownModes<Darting>>(c, seed++));
+      expect("regeneration", moved_alone<OfKnownModes<Regeneration>>(c, seed++));
+      expect("darting", moved_alone<OfKnownModes<Darting>>(c, seed++));
     }
-    expect("after trajectories", moved<Sequence<Hmc, OfKnownModes<Regeneration>>>(c, seed++));
-    expect("darts after trajectories", moved<Sequence<Hmc, OfKnownModes<Darting>>>(c, seed++));
+    expect("after trajectories", moved_alone<Sequence<Hmc, OfKnownModes<Regeneration>>>(c, seed++));
+    expect("darts after trajectories", moved_alone<Sequence<Hmc, OfKnownModes<Darting>>>(c, seed++));
     expect_found<OfKnownModes<AlwaysTaken<Regeneration>>>(c, seed++, "always taken");
     expect_found<OfKnownModes<WithoutRatio<Regeneration>>>(c, seed++, "no ratio");
     expect_found<OfKnownModes<WithoutRatio<Darting>>>(c, seed++, "darts without ratio");

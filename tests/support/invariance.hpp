@@ -2,6 +2,8 @@
 #pragma once
 // The invariance suite: start many chains exactly in the (extended) target, make one transition, and ask
 // whether they are still in it. Starts are those of tests/support/exact_start.hpp.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <string>
 
@@ -237,6 +239,35 @@ inline Verdict judge(const Moved& m) {
   }
   if (!m.beta.empty()) v.add("distribution of beta", z_of_p(ks_test(m.beta, m.beta_reference)));
   return v;
+}
+
+/// On the model of the case's kind; by the block driver, which every transition runs on, or by the fused one.
+template <class Transition, bool kBlocks = true>
+Moved moved(const InvarianceCase& c, std::uint64_t seed) {
+  const auto of = [&]<class Model>() {
+    return run_invariance<Transition, kBlocks>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
+      ModelSpec m = c.model;
+      m.dense_metric = l.dense_metric;
+      m.base = l.base;
+      return make_model<Model>(g, m);
+    });
+  };
+  if (c.model.kind == ModelKind::plain) return of.template operator()<Path<Gaussian, 0, false>>();
+  if (c.model.kind == ModelKind::path) return of.template operator()<Path<Gaussian, 0, true>>();
+  return of.template operator()<PseudoExtended<Gaussian, 0, 0>>();
+}
+
+/// Expects that chains are still in the target, moved, and would have been seen to leave it. Returns how many tests it made.
+inline int expect_in_target(const InvarianceCase& c, const Moved& m, double limit,
+                            bool may_accept_all = false) {
+  const Verdict v = judge(m);
+  EXPECT_LT(v.worst, limit) << c.name << ": " << v.where;
+  EXPECT_GT(m.acceptance, 0.2) << c.name;
+  EXPECT_LT(m.acceptance, may_accept_all ? 2 : 0.9999)
+      << c.name << ": nothing is ever rejected, so the test sees no rejection";
+  EXPECT_GT(m.jump, 0.02) << c.name << ": it hardly moved";
+  EXPECT_GT(paired(m.before, m.stretched).worst, limit) << c.name << ": no power to see x stretched by 2 %";
+  return v.tests;
 }
 
 }  // namespace lockstep::testing
