@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/emulation/scalar_engine.hpp"
 
+#include <stdexcept>
+
 #include "targets/all_transitions.hpp"
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
@@ -23,13 +25,16 @@ struct ScalarBackend : FusedCpu {
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) const {
-    for_each_transition([&]<class Transition>() {
-      if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, part.of(b), spec, 1);
-    });
-    if constexpr (!std::is_same_v<R, E>)  // in one precision
-      for_each_with_data([&]<class Transition>() {
-        if (Transition::info().name == name) advance_cpu<Transition, R, E>(model, part.of(b), spec, 1);
-      });
+    bool known = false;
+    const auto advance_by = [&]<class Transition>() {
+      if (Transition::info().name != name) return;
+      known = true;
+      advance_cpu<Transition, R, E>(model, part.of(b), spec, 1);
+    };
+    for_each_transition(advance_by);
+    advance_by.template operator()<Adiabatic>();                          // of paths alone
+    if constexpr (!std::is_same_v<R, E>) for_each_with_data(advance_by);  // in one precision
+    if (!known) throw std::logic_error("no scalar reference of " + name);
   }
 };
 
