@@ -146,9 +146,11 @@ ModeLibrary few_modes(const RunContext& context, double init_scale) {
 bool check_invariance(const TargetInstance& target, const RunContext& context,
                       const TransitionInfo& transition, const ModeLibrary& modes) {
   const int d = target.dim();
+  const auto network = network_of(transition, modes);
   double fields = 1;  // of those that keep a history fewer chains have room
   for (const TransitionField& field : transition.fields) fields += field.rows(d);
-  const int chains = int(std::clamp(6e7 / fields, 512.0, 8192.0));
+  // The implicit solves along a network take minutes for as many as the others have.
+  const int chains = int(std::clamp(6e7 / fields, 512.0, network.empty() ? 8192.0 : 1024.0));
   const auto x = points(target, 1, chains);
   EngineSpec spec;
   spec.precision = context.precision;
@@ -161,7 +163,6 @@ bool check_invariance(const TargetInstance& target, const RunContext& context,
   for (int p = 0; p < chains; ++p)
     for (int i = 0; i < d; ++i) rows[std::size_t(i) * chains + p] = x[std::size_t(p) * d + i];
   set_axis(*engine, engine->layout().scale(), spread(rows, d), d);
-  const auto network = network_of(transition, modes);
   if (!network.empty()) engine->set_shared(0, {{0, network}});
   LaunchSpec launch;
   launch.key = context.key;

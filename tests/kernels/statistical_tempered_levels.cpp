@@ -214,11 +214,12 @@ struct WithoutTheRatio : Exact<EquiEnergy> {
   }
 };
 TEST(EquiEnergy, JumpsToExactDrawsLeaveAllLevelsInvariant) {
-  EXPECT_LT(levels_z<Exact<EquiEnergy>>(1, 1 << 16, 31), limit());
-  EXPECT_LT(levels_z<Exact<EquiEnergy>>(4, 1 << 16, 32), limit());
-  EXPECT_LT((levels_z<Exact<EquiEnergy, false>>(4, 1 << 16, 33, false)), limit());
-  EXPECT_GT(levels_z<WithoutTheOtherLevel<EquiEnergy>>(4, 1 << 16, 34), limit());
-  EXPECT_GT(levels_z<WithoutTheRatio>(4, 1 << 16, 35), limit());
+  constexpr int kChains = 1 << 13;  // each has a history of 160 KB
+  EXPECT_LT(levels_z<Exact<EquiEnergy>>(1, kChains, 31), limit());
+  EXPECT_LT(levels_z<Exact<EquiEnergy>>(12, kChains, 32), limit());
+  EXPECT_LT((levels_z<Exact<EquiEnergy, false>>(12, kChains, 33, false)), limit());
+  EXPECT_GT(levels_z<WithoutTheOtherLevel<EquiEnergy>>(12, kChains, 34), limit());
+  EXPECT_GT(levels_z<WithoutTheRatio>(12, kChains, 35), limit());
 }
 
 }  // namespace

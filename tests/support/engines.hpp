@@ -2,6 +2,7 @@
 #pragma once
 // Small engines for tests: what differs from chain to chain is a function of the chain's number in a whole
 // batch, so that any split of the batch over engines can be compared with any other.
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -28,6 +29,15 @@ struct BatchCase {
   Tempering tempering = Tempering::fixed;     // on a path
   std::function<void(Engine&)> prepare = {};  // before the chains start
 };
+
+/// Chains of a test: fewer where the transition keeps a history of many states of each, which would fill the memory.
+inline int chains_of(const BatchCase& c, int most) {
+  if (c.transition == nullptr) return most;
+  const auto& fields = c.transition->fields;
+  const bool history =
+      std::any_of(fields.begin(), fields.end(), [](const TransitionField& f) { return f.rows(1) > 1000; });
+  return history ? std::min(most, 75) : most;
+}
 
 /// How the work is divided: no bit of a result may depend on it.
 struct Split {

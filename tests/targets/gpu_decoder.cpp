@@ -163,12 +163,12 @@ TEST_P(GpuDecoderCases, DoubleAgreesWithTheCpu) {
 TEST_P(GpuDecoderCases, NoBitDependsOnTheSplit) {
   BatchCase c = GetParam().batch;
   c.precision = Precision::mixed;
-  c.chains = 1100;
+  c.chains = chains_of(c, 1100);
   c.thin = 2;
   const BatchResult whole = run(c, true);
   EXPECT_EQ(whole, run(c, true, {.launches = {2, 4}}));
-  EXPECT_EQ(whole, run(c, true, {.engines = {1, 40, 605}}));
-  EXPECT_EQ(whole, run(c, true, {.engines = {32, 64, 500}, .at_once = true}));  // on four streams
+  EXPECT_EQ(whole, run(c, true, {.engines = {1, 40, c.chains * 11 / 20}}));
+  EXPECT_EQ(whole, run(c, true, {.engines = {32, 64, c.chains - 9}, .at_once = true}));  // on four streams
   for (int threads : {32, 64, 256}) EXPECT_EQ(whole, run(c, true, {.block_threads = threads})) << threads;
 }
 
