@@ -249,11 +249,10 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   c.warmup_chains = int(s.integer("warmup_chains", 32, 1, 1 << 16));
   if (c.transition->alone)
     s.no_effect({"mode_jumps"}, "beside transition " + c.transition->name + " there can be no other");
-  c.mode_jumps = !c.transition->alone && s.get("mode_jumps", true);
   c.darting = reads_follower(s, c, "darting", c.darting_settings);
+  if (c.darting) s.no_effect({"mode_jumps"}, "sampler.darting takes their place");
+  c.mode_jumps = !c.transition->alone && (c.darting || s.get("mode_jumps", true));
   c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
-  if (c.darting && !c.mode_jumps)
-    s.refuse("mode_jumps", "true with sampler.darting, which takes their place");
   c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || c.darting || c.regeneration ||
                   !c.transition->shared.empty();
   reads_exact_draws(s);  // no sampler makes use of them
