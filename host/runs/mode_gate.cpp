@@ -141,11 +141,10 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
         "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
         found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n, kAdvice));
   else if (found.unsettled())
-    v.warnings.push_back(
-        fmt::format("the search for modes ended with its budget after {:.0f} descents, of which {:.0f} ended "
-                    "at the {} modes "
-                    "found: there may be more; {}",
-                    found.starts, found.total_hits(), n, kAdvice));
+    v.warnings.push_back(fmt::format(
+        "the search for modes ended with its budget after {:.0f} descents, of which {:.0f} ended "
+        "at the {} found: there may be more; {}",
+        found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n), kAdvice));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "host/runs/mode_gate.hpp"
+#include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
 #include "targets/banana.hpp"
 #include "targets/eight_schools.hpp"
@@ -270,6 +271,15 @@ TEST(ModeGate, WhatItsBudgetEndedEstablishesNothing) {
   EXPECT_EQ(judged(none, 300, {}, 0.3).failed, "");
 }
 
+TEST(ModeGate, SpeaksOfOneModeInTheSingular) {
+  SearchResult r = library_of_two(0.5), one;
+  one.library = ModeLibrary(1);
+  one.library.add(r.library[0]);
+  one.starts = 1000;
+  one.stopped = kSearchBudget;
+  EXPECT_THAT(judged(one, 0, 0).warnings.at(0), ::testing::HasSubstr("ended at the one mode found: there"));
+}
+
 TEST(ModeGate, CountsByWeight) {
   const SearchResult r = library_of_two(0.5);
   std::vector<float> x(400, 0.0f);
@@ -351,6 +361,55 @@ TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
   const SearchResult r = modes_at(c.context, 0, {one, other});
   ASSERT_EQ(r.library.size(), 2);
   EXPECT_NEAR(std::exp(r.library[1].laplace_log_mass), 0.3, 1e-3);
+}
+
+/// The mixture of a wide mode at (60, 60) and one half as wide at (-65, -68): 85 and 94 from the origin.
+MemoryInput far_apart() {
+  MemoryInput in;
+  in.arrays["means"] = {{60, 60, -65, -68}, {2, 2}};
+  in.arrays["weights"] = {{0.5, 0.5}, {2}};
+  in.arrays["sds"] = {{2, 1}, {2}};
+  return in;
+}
+
+TEST(BeyondStarts, WarnsWhereAModeIsMissedAndNotWhereTheScaleIsTheTargets) {
+  Case<MixtureTarget> c(far_apart());
+  const SearchResult missed = search_modes(c.context, 0, {.gradients = 2e4});
+  ASSERT_EQ(missed.library.size(), 1);
+  const std::vector<float> there = {60, 60};
+  EXPECT_EQ(judge_modes(missed, {there, {}}, {}, {}, 1).failed, "");  // no gate sees it
+  EXPECT_THAT(beyond_starts(missed, "scout", 10),
+              ::testing::AllOf(::testing::HasSubstr("the one mode found lies 84.9 from the origin"),
+                               ::testing::HasSubstr("(--init-scale 10)"),
+                               ::testing::HasSubstr("--init-scale 60 looks there")));
+  EXPECT_EQ(beyond_starts(missed, "uniform:100", 10), "");  // chains start there
+  for (const double scale : {60.0, 90.0}) {                 // as it advises, and more
+    const SearchResult all = search_modes(c.context, 0, {.init_scale = scale, .gradients = 2e4});
+    EXPECT_EQ(all.library.size(), 2) << scale;
+    EXPECT_EQ(beyond_starts(all, "scout", scale), "");
+  }
+}
+
+TEST(BeyondStarts, LooksAtTheModesMeanBesideTheSpreadBetweenThem) {
+  SearchResult r;
+  const auto warns = [&](const std::vector<double>& places) {
+    r.library = ModeLibrary(1);
+    for (const double x : places) {
+      Mode m;
+      m.place = {x};
+      m.factor = {1};
+      r.library.add(m);
+    }
+    return !beyond_starts(r, "scout", 10).empty();
+  };
+  EXPECT_FALSE(warns({}));
+  EXPECT_FALSE(warns({37}));  // 10 sqrt(2 log 1000) = 37.17
+  EXPECT_TRUE(warns({37.3}));
+  EXPECT_TRUE(warns({84, 94}));    // later starts are between them alone
+  EXPECT_FALSE(warns({-84, 94}));  // and here on both sides
+  EXPECT_FALSE(warns({0, 94}));
+  r.stopped = kSearchGiven;
+  EXPECT_FALSE(warns({84}));
 }
 
 TEST(ModeGate, PassesOneModeAndNone) {
