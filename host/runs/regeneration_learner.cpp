@@ -2,6 +2,7 @@
 #include "host/runs/regeneration_learner.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/mode_jumps.hpp"
@@ -39,7 +40,7 @@ void RegenerationLearner::hand_on(Engine& engine) const {
 }
 
 /// A search by itself: of random numbers of its own, with nothing to be saved.
-void RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most) {
+bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most) {
   RunContext context = context_;
   context.jumps = context.regeneration = nullptr;  // of descents nothing follows
   const std::uint64_t seed = (std::uint64_t(context.key.k1) << 32) | context.key.k0;
@@ -54,11 +55,33 @@ void RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
     plan.particles.insert(plan.particles.end(), x.col(c).begin(), x.col(c).end());
   SearchResult found = search_modes(context, number, plan);
   unit.gradients += found.gradients;
+  const int known = unit.library.size();
   for (int k = 0; k < found.library.size(); ++k) {
     if (unit.library.nearest(found.library[k].place.data(), 1) >= 0) continue;
     unit.library.add(std::move(found.library[k]));
     unit.visits.push_back(0);
   }
+  return unit.library.size() > known;
+}
+
+/// Tours by a q that lacks a mode seldom or never come to it: their sums are those of the target without it, balanced only
+/// by tours so long and rare that a run has none, and their errors do not show it. So they are forgotten, the open ones
+/// too: every chain is as at its beginning, in no tour, and goes by the newest list at once. What it was before does not
+/// matter: the next tour begins with a draw of the new Q, independent of where the chain is and of why this was done
+/// now, so that the tours from here on are independent and alike.
+void RegenerationLearner::drop_tours(Engine& engine, std::size_t unit) {
+  std::size_t rows = 1;  // behind them is one of the state's own
+  for (const TransitionField& f : Regeneration::info().fields)
+    if (f.saved) rows += f.rows(engine.dim());
+  const std::size_t total = engine.chains(), per = total / units_.size();
+  auto state = engine.state();
+  for (std::size_t row = 0; row + 1 < rows; ++row) {
+    const auto of_unit = state.end() - std::ptrdiff_t((rows - row) * total - unit * per);
+    if (row == Regeneration::made)
+      units_[unit].dropped += std::accumulate(of_unit, of_unit + std::ptrdiff_t(per), 0.0);
+    std::fill_n(of_unit, per, 0.0);
+  }
+  engine.set_state(state);
 }
 
 /// The list's newest mixture, with log c of the chains' places.
@@ -113,7 +136,7 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
               (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == unit.epoch);
     }
     if (!ready) continue;
-    add_modes(unit, options_.units[u], x, kSearchPart * spent);
+    if (add_modes(unit, options_.units[u], x, kSearchPart * spent)) drop_tours(engine, u);
     const auto before = std::exchange(unit.newest, mixture(unit, x,
                                                            {cache.begin() + std::ptrdiff_t(first),
                                                             cache.begin() + std::ptrdiff_t(first + per)}));

@@ -9,6 +9,7 @@ namespace lockstep {
 /// their normals by shares of visits, (n_k + 1) / (n + K), and log c by the mean of log w where chains are. A unit learns once
 /// no chain is in a tour by what was before the last, at the first boundary from iteration 64 on, 128, 256, ..; each
 /// chain takes it up when it begins anew, so that means over tours stay exact. Jumps and networks stay what they are.
+/// Where it learned a mode, tours begin to count there: see drop_tours.
 class RegenerationLearner {
  public:
   RegenerationLearner(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -21,6 +22,8 @@ class RegenerationLearner {
   /// Gradients of searches for a unit; how often it has learned.
   double gradients(std::size_t unit) const { return units_[unit].gradients; }
   double epoch(std::size_t unit) const { return units_[unit].epoch; }
+  /// Recorded iterations of a unit, of all its chains, until the last time that a mode was learned: no tour has them.
+  double dropped_draws(std::size_t unit) const { return units_[unit].dropped; }
   /// As the kernel reads it.
   const std::vector<double>& list(std::size_t unit) const { return units_[unit].list; }
   bool idle() const { return units_.empty(); }
@@ -36,7 +39,7 @@ class RegenerationLearner {
     std::vector<double> visits;  // [mode]
     std::vector<double> list;    // as the kernel reads it
     std::vector<double> newest;  // the mixture at its head
-    double epoch = 0, gradients = 0, due = 64;
+    double epoch = 0, gradients = 0, due = 64, dropped = 0;
 
     template <class Archive>
     void fields(Archive& archive) {
@@ -47,9 +50,12 @@ class RegenerationLearner {
       archive("epoch", epoch);
       archive("gradients", gradients);
       archive("due", due);
+      archive("dropped", dropped);
     }
   };
-  void add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most);
+  /// Whether there were any.
+  bool add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most);
+  void drop_tours(Engine& engine, std::size_t unit);
   std::vector<double> mixture(const Unit& unit, const Eigen::MatrixXd& x,
                               const std::vector<double>& log_density) const;
 

@@ -111,5 +111,84 @@ TEST(RegenerationLearner, LearnsSharesOfVisitsModesAndTheTypicalWeight) {
   EXPECT_EQ(learner.epoch(0), 3) << "tours are by the one before";
 }
 
+/// Sums over tours, row by row; what chains are in stays.
+void add_sums(std::vector<double>& to, const std::vector<double>& from, int dim, int chains) {
+  using R = Regeneration;
+  const int rows = int(to.size()) / chains, first = rows - (int(R::kNumbers) + R::kRows * dim + 2);
+  for (int row = 0; row < rows - first - 2; ++row) {
+    const bool adds = row == R::closed || row == R::sum_n || row == R::sum_nn || row >= R::kNumbers + dim;
+    for (int c = 0; adds && c < chains; ++c)
+      to[std::size_t(first + row) * chains + c] += from[std::size_t(first + row) * chains + c];
+  }
+}
+
+/// A mode learned late: of 16 units that knew one of two modes for half of the run, z of the means over tours is
+/// N(0, 1). With the tours from before, it is none in any.
+TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) {
+  constexpr int kUnits = 16, kPer = 32;
+  constexpr std::uint32_t kHalf = 1024;
+  Learning l;
+  const ModeLibrary both = l.modes[0].library;
+  ASSERT_EQ(both.size(), 2);
+  const int d = both.dim();
+  SearchResult known = l.modes[0];
+  known.library = ModeLibrary(d);
+  known.library.add(both[0]);
+  l.modes.assign(kUnits, known);
+  std::vector<std::uint32_t> units(kUnits);
+  for (int u = 0; u < kUnits; ++u) units[u] = std::uint32_t(u);
+  l.options.units = units;
+  const RunContext context = with_regeneration(l.context, l.config, units, l.modes);
+  RegenerationLearner learner(context, l.config, l.options, l.modes);
+  EngineSpec spec = engine_spec(context, l.config.model, units, kPer);
+  spec.transition = l.config.transition;
+  spec.settings = {l.config.settings};
+  const auto engine = make_engine(context, spec);
+  std::vector<double> x(std::size_t(kUnits) * kPer * d);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = both[0].place[i / (kUnits * kPer)];
+  engine->set_position(x);
+  const auto each = [&](int row, int rows, double value) {
+    engine->set_parameters(row, std::vector<double>(std::size_t(rows) * kUnits * kPer, value));
+  };
+  each(ParameterLayout::step_size, 1, 0.3);
+  each(ParameterLayout::beta, 1, 1);
+  each(engine->layout().scale(), d, 1);
+  engine->initialize();
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = 4;
+  launch.record = true;
+  const auto advance = [&](std::uint32_t end) {
+    while (launch.end < end) {
+      launch.begin = launch.end;
+      launch.end += 64;
+      engine->advance(launch);
+    }
+  };
+  advance(kHalf);
+  const auto before = engine->fields();
+  for (int tries = 0; tries < 64 && learner.epoch(kUnits - 1) == 0; ++tries)
+    learner.update(*engine, kHalf, 1e6);
+  const TourMeans none = tours_of(engine->fields(), kUnits, kPer, d)[0];
+  EXPECT_EQ(none.number, 0);
+  advance(2 * kHalf);
+  const auto fields = engine->fields();
+  auto with_before = fields;
+  add_sums(with_before, before, d, kUnits * kPer);
+  const auto tours = tours_of(fields, kUnits, kPer, d), kept = tours_of(with_before, kUnits, kPer, d);
+  double sum = 0, square = 0;
+  for (int u = 0; u < kUnits; ++u) {
+    ASSERT_EQ(learner.epoch(u), 1) << u;
+    EXPECT_EQ(learner.dropped_draws(u), double(kHalf) * kPer);
+    ASSERT_GT(tours[u].number, 1000) << u;
+    const double z = (tours[u].mean[0] - l.target->truth().mean[0]) / tours[u].mean_se[0];
+    sum += z;
+    square += z * z;
+    EXPECT_GT(std::abs(kept[u].mean[0] - l.target->truth().mean[0]), 4 * kept[u].mean_se[0]) << u;
+  }
+  EXPECT_LT(std::abs(sum) / std::sqrt(kUnits), 4);
+  EXPECT_LT((square - kUnits) / std::sqrt(2.0 * kUnits), 4) << "errors are too small";
+}
+
 }  // namespace
 }  // namespace lockstep
