@@ -95,9 +95,14 @@ void print_result(const SampleResult& r) {
   fmt::print("{}", estimates_table(r, r.diagnostics.of_draws));
   if (const TourMeans& t = r.diagnostics.tours; t.number > 0)
     fmt::print(
-        "{:.0f} tours of {:.1f} iterations on average, independent draws accepted {:.3f}; means over tours: "
+        "{:.0f} tours of {:.1f} iterations on average{}, independent draws accepted {:.3f}; means over "
+        "tours: "
         "diagnostics.tours of --json\n",
-        t.number, t.mean_length, t.acceptance);
+        t.number, t.mean_length,
+        t.dropped_draws > 0
+            ? fmt::format(" ({:.0f} draws from before a mode was learned left out)", t.dropped_draws)
+            : "",
+        t.acceptance);
   print_cost(r, r.diagnostics);
 }
 

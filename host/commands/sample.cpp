@@ -150,7 +150,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
   if (!r.modes.empty()) {
-    const std::string beyond = beyond_starts(r.modes[0], run.init, run.init_scale);
+    const std::string beyond = beyond_starts(r.modes[0]);
     if (!beyond.empty()) s.warnings.insert(s.warnings.begin(), beyond);
   }
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());

@@ -15,8 +15,9 @@ inline constexpr double kLeastClosed = 0.8;
 struct TourMeans {
   double number = NAN;  // closed among the recorded iterations
   double mean_length = NAN;
-  double acceptance = NAN;    // of the independent draws
-  double closed_share = NAN;  // of all recorded iterations, those of closed tours
+  double acceptance = NAN;     // of the independent draws
+  double closed_share = NAN;   // of all recorded iterations, those of closed tours
+  double dropped_draws = NAN;  // where regenerations learn: iterations left out, until a mode was learned
   std::vector<double> mean, mean_se;
 
   template <class Archive>
@@ -25,6 +26,7 @@ struct TourMeans {
     archive("mean_length", mean_length);
     archive("acceptance", acceptance);
     archive("closed_share", closed_share);
+    archive.whole("dropped_draws", dropped_draws);
     archive("mean", mean);
     archive("mean_se", mean_se);
   }

@@ -195,6 +195,8 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
     result.frozen.search_gradients[u] += learner.gradients(u);
   if (context.regeneration)
     result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
+  for (std::size_t u = 0; u < result.tours.size() && !learner.idle(); ++u)
+    result.tours[u].dropped_draws = learner.dropped_draws(u);
   return result;
 }
 

@@ -33,6 +33,17 @@ constexpr int kMostModes = 200;
 constexpr double kLibraryBytes = 1 << 28,
                  kDescentBytes = 1 << 27;  // in high dimensions fewer modes, fewer at a time
 
+/// The mean of the modes' places, and the variance between them on an axis.
+std::pair<Vector, double> spread_of(const ModeLibrary& modes) {
+  const int d = modes.dim(), k = modes.size();
+  const auto place = [&](int m) { return Eigen::Map<const Vector>(modes[m].place.data(), d); };
+  Vector mean = Vector::Zero(d);
+  double variance = 0;
+  for (int m = 0; m < k; ++m) mean += place(m) / k;
+  for (int m = 0; m < k && k > 1; ++m) variance += (place(m) - mean).squaredNorm() / (d * (k - 1.0));
+  return {mean, variance};
+}
+
 /// A search in hand: the engines, what was found, what was spent.
 class Search {
  public:
@@ -147,10 +158,9 @@ class Search {
   Rows starts() {
     const int n = round_size(), k = result_.library.size();
     const int extra = round_ == 0 ? known() + int(plan_.particles.size()) / dim_ : 0;
-    Vector mean = Vector::Zero(dim_);
-    double variance = 0;
-    for (int m = 0; m < k; ++m) mean += place(m) / k;
-    for (int m = 0; m < k && k > 1; ++m) variance += (place(m) - mean).squaredNorm() / (dim_ * (k - 1.0));
+    const auto [mean, variance] = spread_of(result_.library);
+    const double widest = widened(result_.library, plan_.init_scale);
+    result_.scale = std::max(result_.scale, widest);
     Rows x(dim_, n + extra);
     for (int c = 0; c < n; ++c) {
       RandomStream random(Purpose::mode_start, context_.key,
@@ -158,7 +168,7 @@ class Search {
       const bool own = k < 2 || random.uniform() < kOwnScales;
       const double u = random.uniform();
       const double scale =
-          own ? plan_.init_scale * std::pow(10.0, u - 1) : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
+          own ? widest * std::pow(10.0, u - 1) : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
       for (int i = 0; i < dim_; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
     }
     for (int c = 0; c < extra; ++c)
@@ -166,7 +176,6 @@ class Search {
         x(i, n + c) = c < known() ? plan_.known[c][i] : plan_.particles[std::size_t(c - known()) * dim_ + i];
     return x;
   }
-  Eigen::Map<const Vector> place(int k) const { return {result_.library[k].place.data(), dim_}; }
 
   /// Lets them all descend, and takes in where they come to rest, the highest first.
   void descend(const Rows& from) {
@@ -302,6 +311,15 @@ double SearchResult::total_hits() const {
 bool SearchResult::unsettled() const {
   constexpr double kMost = 0.8;
   return stopped == kSearchBudget && total_hits() < kMost * starts;
+}
+
+double widened(const ModeLibrary& modes, double scale) {
+  const auto [mean, variance] = spread_of(modes);
+  const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
+               widest = mean.cwiseAbs().maxCoeff();
+  const bool far = mean.norm() > s * (std::sqrt(d) + std::sqrt(2 * odds)),
+             far_on_axis = widest > s * std::sqrt(2 * (odds + std::log(d)));
+  return far || far_on_axis ? std::max(scale, widest) : scale;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -127,31 +127,17 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
   return search_modes(context, unit, plan);
 }
 
-std::string beyond_starts(const SearchResult& found, const std::string& init, double init_scale) {
+std::string beyond_starts(const SearchResult& found) {
   const ModeLibrary& modes = found.library;
-  const int d = modes.dim(), k = modes.size();
-  if (k == 0 || found.stopped == kSearchGiven || !read_starts(init, d).empty()) return "";
-  const auto place = [&](int m) { return Eigen::Map<const Eigen::VectorXd>(modes[m].place.data(), d); };
-  Eigen::VectorXd mean = Eigen::VectorXd::Zero(d);
-  double variance = 0, nearest = INFINITY;
-  for (int m = 0; m < k; ++m) mean += place(m) / k;
-  for (int m = 0; m < k; ++m) {
-    nearest = std::min(nearest, place(m).norm());
-    if (k > 1) variance += (place(m) - mean).squaredNorm() / (d * (k - 1.0));
-  }
-  double half_width = 0;
-  is_uniform(init, half_width);
-  const double scale = std::max({init_scale, half_width, 2 * std::sqrt(variance)}), odds = std::log(1000.0);
-  const bool far = mean.norm() > scale * (std::sqrt(double(d)) + std::sqrt(2 * odds)),
-             far_on_axis = mean.cwiseAbs().maxCoeff() > scale * std::sqrt(2 * (odds + std::log(double(d))));
-  if (!far && !far_on_axis) return "";
+  if (modes.size() == 0 || found.stopped == kSearchGiven) return "";
+  const double wider = widened(modes, found.scale);
+  if (wider <= found.scale) return "";
   return fmt::format(
-      "{} found lies {:.3g} from the origin, far beyond where starts were drawn (--init-scale {:.3g}): "
-      "modes as "
-      "far away in other directions may be missed; --init-scale {:.2g} looks there, or give points by --init "
-      "FILE",
-      k == 1 ? "the one mode" : fmt::format("the nearest of the {} modes", k), nearest, init_scale,
-      mean.cwiseAbs().maxCoeff());
+      "the search for modes ended before it looked as far from the origin, in other directions, as what it "
+      "found lies: it "
+      "began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look "
+      "there",
+      found.scale, wider);
 }
 
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {

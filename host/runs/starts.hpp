@@ -22,14 +22,8 @@ std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int 
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
                         const std::filesystem::path& modes, SearchPlan plan);
 
-/// A warning where the modes that a search found lie far beyond where it began, so that others as far away in other directions
-/// were not looked for; "" where they do not, where somebody says where modes are, or none was found. It began at N(0, s^2 I),
-/// s = `init_scale` at most, and at N(m, 4 v I) at most, of the modes' mean m and the variance v between them on an axis. Of
-/// scale S = max(s, 2 sqrt(v)) fewer than one such point in 1,000 is beyond S (sqrt(d) + t) of its centre, t^2 = 2 log 1000, and
-/// on any axis beyond S sqrt(2 log(1000 d)) (Gaussian concentration: Boucheron, Lugosi, Massart 2013, theorem 5.6): where m is
-/// beyond one of these, the scale that was asked for is not the target's (a prior predictive check, Box 1980). No gate: one
-/// mode with a mean of 100 is a right answer. Modes on all sides have their mean near 0, and are passed over.
-std::string beyond_starts(const SearchResult& found, const std::string& init, double init_scale);
+/// A warning where a search ended before it could look as far away as what it found calls for (`widened`); else "".
+std::string beyond_starts(const SearchResult& found);
 
 /// Where chains are to start.
 struct StartPlan {

@@ -372,44 +372,39 @@ MemoryInput far_apart() {
   return in;
 }
 
-TEST(BeyondStarts, WarnsWhereAModeIsMissedAndNotWhereTheScaleIsTheTargets) {
+// One of two modes lies where the starts that were asked for come down; the other is as far away on the other side.
+TEST(ModeSearch, LooksAsFarAwayAsWhatItFinds) {
   Case<MixtureTarget> c(far_apart());
-  const SearchResult missed = search_modes(c.context, 0, {.gradients = 2e4});
-  ASSERT_EQ(missed.library.size(), 1);
-  const std::vector<float> there = {60, 60};
-  EXPECT_EQ(judge_modes(missed, {there, {}}, {}, {}, 1).failed, "");  // no gate sees it
-  EXPECT_THAT(beyond_starts(missed, "scout", 10),
-              ::testing::AllOf(::testing::HasSubstr("the one mode found lies 84.9 from the origin"),
-                               ::testing::HasSubstr("(--init-scale 10)"),
-                               ::testing::HasSubstr("--init-scale 60 looks there")));
-  EXPECT_EQ(beyond_starts(missed, "uniform:100", 10), "");  // chains start there
-  for (const double scale : {60.0, 90.0}) {                 // as it advises, and more
+  const SearchResult first = search_modes(c.context, 0, {.gradients = 100});  // ends after its first round
+  EXPECT_EQ(first.library.size(), 1);
+  EXPECT_EQ(first.scale, 10);
+  EXPECT_THAT(beyond_starts(first), ::testing::AllOf(::testing::HasSubstr("began within 10 on an axis"),
+                                                     ::testing::HasSubstr("--init-scale 60")));
+  for (const double scale : {10.0, 60.0, 90.0}) {
     const SearchResult all = search_modes(c.context, 0, {.init_scale = scale, .gradients = 2e4});
     EXPECT_EQ(all.library.size(), 2) << scale;
-    EXPECT_EQ(beyond_starts(all, "scout", scale), "");
+    EXPECT_NEAR(all.scale, std::max(scale, 60.0), 1e-2) << scale;
+    EXPECT_EQ(beyond_starts(all), "");
   }
 }
 
-TEST(BeyondStarts, LooksAtTheModesMeanBesideTheSpreadBetweenThem) {
-  SearchResult r;
-  const auto warns = [&](const std::vector<double>& places) {
-    r.library = ModeLibrary(1);
+TEST(ModeSearch, WidensByTheModesMeanBesideTheSpreadBetweenThem) {
+  const auto scale = [](const std::vector<double>& places) {
+    ModeLibrary modes(1);
     for (const double x : places) {
       Mode m;
       m.place = {x};
       m.factor = {1};
-      r.library.add(m);
+      modes.add(m);
     }
-    return !beyond_starts(r, "scout", 10).empty();
+    return widened(modes, 10);
   };
-  EXPECT_FALSE(warns({}));
-  EXPECT_FALSE(warns({37}));  // 10 sqrt(2 log 1000) = 37.17
-  EXPECT_TRUE(warns({37.3}));
-  EXPECT_TRUE(warns({84, 94}));    // later starts are between them alone
-  EXPECT_FALSE(warns({-84, 94}));  // and here on both sides
-  EXPECT_FALSE(warns({0, 94}));
-  r.stopped = kSearchGiven;
-  EXPECT_FALSE(warns({84}));
+  EXPECT_EQ(scale({}), 10);
+  EXPECT_EQ(scale({37}), 10);  // 10 sqrt(2 log 1000) = 37.17
+  EXPECT_EQ(scale({37.3}), 37.3);
+  EXPECT_EQ(scale({84, 94}), 89);   // later starts are between them alone
+  EXPECT_EQ(scale({-84, 94}), 10);  // and here on both sides
+  EXPECT_EQ(scale({0, 94}), 10);
 }
 
 TEST(ModeGate, PassesOneModeAndNone) {
