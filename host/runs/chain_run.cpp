@@ -191,12 +191,9 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   result.sampling_seconds = loop.seconds();
   result.interrupted = loop.interrupted && recording.end_spent() < 1;
   recording.finish(result);
-  for (std::size_t u = 0; u < options.units.size() && !learner.idle(); ++u)
-    result.frozen.search_gradients[u] += learner.gradients(u);
   if (context.regeneration)
     result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
-  for (std::size_t u = 0; u < result.tours.size() && !learner.idle(); ++u)
-    result.tours[u].dropped_draws = learner.dropped_draws(u);
+  learner.finish(result);
   return result;
 }
 

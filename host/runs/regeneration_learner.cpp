@@ -150,4 +150,11 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
   if (changed) hand_on(engine);
 }
 
+void RegenerationLearner::finish(ChainRunResult& result) const {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    result.frozen.search_gradients[u] += gradients(u);
+    result.tours[u].dropped_draws = dropped_draws(u);
+  }
+}
+
 }  // namespace lockstep

@@ -24,6 +24,8 @@ class RegenerationLearner {
   double epoch(std::size_t unit) const { return units_[unit].epoch; }
   /// Recorded iterations of a unit, of all its chains, until the last time that a mode was learned: no tour has them.
   double dropped_draws(std::size_t unit) const { return units_[unit].dropped; }
+  /// What its searches cost and how many draws were dropped, into a result that has its tours.
+  void finish(ChainRunResult& result) const;
   /// As the kernel reads it.
   const std::vector<double>& list(std::size_t unit) const { return units_[unit].list; }
   bool idle() const { return units_.empty(); }
