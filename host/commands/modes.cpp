@@ -10,6 +10,8 @@
 #include "host/commands/run_files.hpp"
 #include "host/formats/data.hpp"
 #include "host/options/target_input.hpp"
+#include "host/runs/mode_gate.hpp"
+#include "host/runs/mode_shape.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
@@ -27,7 +29,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
   using Json = nlohmann::ordered_json;
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const ModeLibrary& library = found.library;
-  const auto shares = library.shares();
+  const auto shares = library.shares(), errors = share_errors(library);
   Json modes = Json::array();
   for (const int k : library.by_mass()) {
     const Mode& m = library[k];
@@ -42,6 +44,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
                 {"log_density", m.log_density},
                 {"laplace_log_mass", m.laplace_log_mass}};
     if (!std::isnan(m.log_mass)) {
+      one["share_se"] = errors[k];
       one["log_mass"] = m.log_mass;
       one["effective_share"] = m.effective_share;
     }
@@ -89,17 +92,18 @@ void print_modes(const SearchResult& found) {
                found.starts, found.ended);
     return;
   }
-  const auto shares = library.shares();
+  const auto shares = library.shares(), errors = share_errors(library);
   const auto order = library.by_mass();
   const int axes = std::min(kShownAxes, library.dim());
-  fmt::print("{:>4} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "log mass", "(Laplace)", "hits",
-             "effective", "place");
+  fmt::print("{:>4} {:>8} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "se", "log mass", "(Laplace)",
+             "hits", "effective", "place");
   for (int i = 0; i < std::min(n, kShown); ++i) {
     const Mode& m = library[order[i]];
     std::vector<std::string> place;
     for (int a = 0; a < axes; ++a) place.push_back(fmt::format("{:.4g}", m.place[a]));
     const bool weighed = !std::isnan(m.log_mass);
-    fmt::print("{:>4} {:>8.4f} {:>10} {:>10.3f} {:>6.0f} {:>9}  {}{}\n", i + 1, shares[order[i]],
+    fmt::print("{:>4} {:>8.4f} {:>8} {:>10} {:>10.3f} {:>6.0f} {:>9}  {}{}\n", i + 1, shares[order[i]],
+               weighed ? fmt::format("{:.2g}", errors[order[i]]) : "",
                weighed ? fmt::format("{:.3f}", m.log_mass) : "", m.laplace_log_mass, m.hits,
                weighed ? fmt::format("{:.0f}%", 100 * m.effective_share) : "", fmt::join(place, " "),
                axes < library.dim() ? " .." : "");
@@ -174,6 +178,7 @@ void show_modes(const RunOptions& run) {
   } else {
     print_modes(found);
   }
+  if (const std::string beyond = beyond_starts(found); !beyond.empty()) say("warning: " + beyond);
   if (!run.json && run.modes.empty()) {
     fmt::print("\n{} mode{} from {:.0f} descents, {:.3g} gradients: {}.\n", found.library.size(),
                found.library.size() == 1 ? "" : "s", found.starts, found.gradients, how_it_ended(found));

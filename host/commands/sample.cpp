@@ -149,10 +149,6 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
-  if (!r.modes.empty()) {
-    const std::string beyond = beyond_starts(r.modes[0]);
-    if (!beyond.empty()) s.warnings.insert(s.warnings.begin(), beyond);
-  }
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};

@@ -259,7 +259,6 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
   f.judge_modes(lockstep::judge_modes(r, context.threads));
-  if (!r.modes.empty()) f.warn(beyond_starts(r.modes[0]));
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
   (e.nested ? f.diagnostics.nested_rhat_max : f.diagnostics.rhat_max) = e.rhat_max;

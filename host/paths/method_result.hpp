@@ -83,10 +83,6 @@ struct MethodResult {
                     "gradients, or another base",
                     by_one, one, by_other, other));
   }
-  /// "": nothing to say.
-  void warn(const std::string& warning) {
-    if (!warning.empty()) warnings.push_back(warning);
-  }
   void judge_modes(const ModesVerdict& verdict) {
     diagnostics.modes = verdict.summary;
     if (!verdict.failed.empty()) failed.push_back(verdict.failed);

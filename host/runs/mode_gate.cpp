@@ -132,6 +132,7 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
 /// has not said what there is.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   const int n = found.library.size();
+  if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;
   for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
@@ -148,6 +149,19 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
 }
 
 }  // namespace
+
+std::string beyond_starts(const SearchResult& found) {
+  const ModeLibrary& modes = found.library;
+  if (modes.size() == 0 || found.stopped == kSearchGiven) return "";
+  const double wider = widened(modes, found.scale);
+  if (wider <= found.scale) return "";
+  return fmt::format(
+      "the search for modes ended before it looked as far from the origin, in other directions, as what it "
+      "found lies: it "
+      "began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look "
+      "there",
+      found.scale, wider);
+}
 
 ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<double> log_z,
                          std::optional<double> scout_log_z, int threads) {

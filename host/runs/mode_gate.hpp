@@ -25,6 +25,9 @@ struct ModesVerdict {
   ModesSummary summary;
 };
 
+/// A warning where a search ended before it could look as far away as what it found calls for (`widened`); else "".
+std::string beyond_starts(const SearchResult& found);
+
 /// One-sided: every mode that should hold over 1 % of Z is visited at least a third as often as it should be. What a mode
 /// should hold is its mass by importance sampling over the run's own Z; where that has too few effective draws (a share
 /// under 0.05), its mass by Laplace's approximation says only whether it should be visited at all. `log_z`: the run's; a

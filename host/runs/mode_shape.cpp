@@ -118,4 +118,19 @@ void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& co
     weigh(library, order[m], points, context, unit);
 }
 
+std::vector<double> share_errors(const ModeLibrary& library) {
+  const std::vector<double> p = library.shares();
+  std::vector<double> part(p.size(), 0.0), errors(p.size());  // p_k^2 v_k
+  double all = 0;
+  for (int k = 0; k < library.size(); ++k) {
+    const Mode& m = library[k];
+    if (std::isnan(m.log_mass) || !(m.effective_share > 0)) continue;
+    part[k] = p[k] * p[k] * (1 / m.effective_share - 1) / kMassDraws;
+    all += part[k];
+  }
+  for (std::size_t k = 0; k < p.size(); ++k)
+    errors[k] = std::sqrt((1 - p[k]) * (1 - p[k]) * part[k] + p[k] * p[k] * (all - part[k]));
+  return errors;
+}
+
 }  // namespace lockstep

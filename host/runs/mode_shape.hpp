@@ -24,4 +24,9 @@ inline double usual_effective_share(int dim) { return 0.9 / std::sqrt(dim + 0.5)
 /// degrees of freedom and 2.5 times its covariance, of which those count whose home it is.
 void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context, std::uint32_t unit);
 
+/// Standard errors of a library's shares p, by those of the masses that draws have weighed: their relative variances are
+/// v_k = (1 / effective_share_k - 1) / 256, and se_k^2 = p_k^2 ((1 - p_k)^2 v_k + sum of p_j^2 v_j over the others), to
+/// first order. Of masses by Laplace's approximation no error is known: they count as exact.
+std::vector<double> share_errors(const ModeLibrary& library);
+
 }  // namespace lockstep

@@ -127,19 +127,6 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
   return search_modes(context, unit, plan);
 }
 
-std::string beyond_starts(const SearchResult& found) {
-  const ModeLibrary& modes = found.library;
-  if (modes.size() == 0 || found.stopped == kSearchGiven) return "";
-  const double wider = widened(modes, found.scale);
-  if (wider <= found.scale) return "";
-  return fmt::format(
-      "the search for modes ended before it looked as far from the origin, in other directions, as what it "
-      "found lies: it "
-      "began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look "
-      "there",
-      found.scale, wider);
-}
-
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {
   const auto& [init, box, units, found, known, superchain] = plan;
   const int chains = engine.chains(), dim = engine.dim(), n = engine.samples(),

@@ -22,9 +22,6 @@ std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int 
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
                         const std::filesystem::path& modes, SearchPlan plan);
 
-/// A warning where a search ended before it could look as far away as what it found calls for (`widened`); else "".
-std::string beyond_starts(const SearchResult& found);
-
 /// Where chains are to start.
 struct StartPlan {
   const std::string& init;  // of the options

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "host/runs/mode_shape.hpp"
 
@@ -132,6 +133,37 @@ TEST(ModeBase, IsNoLongerThanIsPlannedFor) {
       EXPECT_LE(double(base.numbers().size()), most_base_numbers(d)) << d << " " << count;
       EXPECT_LE(base.components.size(), 33u);
     }
+}
+
+// Against the spread of shares of masses that are off by normals of the same relative variances.
+TEST(ModeShape, ErrorsOfSharesAreThoseOfTheirMasses) {
+  ModeLibrary library(1);
+  const std::vector<double> log_mass = {0, -1, -3, -2}, effective = {0.2, 0.5, 0.3, NAN};
+  for (int k = 0; k < 4; ++k) {
+    Mode m;
+    m.place = {10.0 * k};
+    m.factor = {1};
+    m.laplace_log_mass = log_mass[k];
+    if (k < 3) m.log_mass = log_mass[k], m.effective_share = effective[k];
+    library.add(m);
+  }
+  const std::vector<double> errors = share_errors(library), shares = library.shares();
+  ASSERT_EQ(errors.size(), 4u);
+  constexpr int kDraws = 20000;
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  std::vector<double> square(4, 0.0);
+  for (int n = 0; n < kDraws; ++n) {
+    std::vector<double> mass(4);
+    double total = 0;
+    for (int k = 0; k < 4; ++k) {
+      const double v = k < 3 ? (1 / effective[k] - 1) / kMassDraws : 0;
+      total += mass[k] = std::exp(log_mass[k]) * (1 + std::sqrt(v) * normal(random));
+    }
+    for (int k = 0; k < 4; ++k) square[k] += std::pow(mass[k] / total - shares[k], 2) / kDraws;
+  }
+  // 4 errors of a variance by so many draws are 4 %, 2 % of its root; what is left out is of the order of v, under 2 %.
+  for (int k = 0; k < 4; ++k) EXPECT_NEAR(std::sqrt(square[k]) / errors[k], 1, 0.05) << k;
 }
 
 }  // namespace

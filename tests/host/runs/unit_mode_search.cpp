@@ -386,6 +386,8 @@ TEST(ModeSearch, LooksAsFarAwayAsWhatItFinds) {
     EXPECT_NEAR(all.scale, std::max(scale, 60.0), 1e-2) << scale;
     EXPECT_EQ(beyond_starts(all), "");
   }
+  const std::vector<float> x = {60, 60};  // whatever samples by that library says it
+  EXPECT_THAT(judge_modes(first, {x, {}}, 0, {}, 1).warnings, ::testing::Contains(beyond_starts(first)));
 }
 
 TEST(ModeSearch, WidensByTheModesMeanBesideTheSpreadBetweenThem) {
