@@ -40,6 +40,13 @@ double bootstrap_root_mean_sd(const std::vector<double>& squares) {
 
 }  // namespace
 
+double normal_equivalent(double t, double df) {
+  const double u = std::sqrt(df * std::log1p(t * t / df)), c = 8 * df + 3;
+  if (!(u > 0)) return u;
+  const double s = 0.184 * c / u;
+  return std::copysign(u * (1 - 2 * std::sqrt(-std::expm1(-s * s)) / c), t);
+}
+
 QuantityStatistics replicate_statistics(const std::vector<double>& estimates,
                                         const std::vector<double>& truths) {
   QuantityStatistics result;
@@ -60,7 +67,8 @@ QuantityStatistics replicate_statistics(const std::vector<double>& estimates,
   result.rmse = std::sqrt(mean_of(squares));
   result.rmse_se = std::isnan(result.rmse) ? nan : bootstrap_root_mean_sd(squares);
   const double sd = sd_of(errors);
-  result.bias_z = sd > 0 ? mean_of(errors) / (sd / std::sqrt(static_cast<double>(errors.size()))) : nan;
+  const double count = static_cast<double>(errors.size());
+  result.bias_z = sd > 0 ? normal_equivalent(mean_of(errors) / (sd / std::sqrt(count)), count - 1) : nan;
   return result;
 }
 

@@ -16,7 +16,6 @@
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/runs/starts.hpp"
 
 namespace lockstep {
 namespace {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/runs/mode_search.hpp"
 #include "host/runs/mode_shape.hpp"
 
 namespace lockstep {

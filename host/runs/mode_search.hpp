@@ -78,8 +78,9 @@ double widened(const ModeLibrary& modes, double scale);
 
 /// Descents of -log density from starts in rounds: first normals of many scales (init_scale times log-uniform(.1, 1)),
 /// the known points and the particles; then, three in four, normals matched to the modes found so far (their mean, the
-/// variance between them times log-uniform(.5, 2)^2), the others `widened` where the modes are far beyond. It ends where every mode has been found 10 times and 2,048 starts
-/// are made; or at its budget; or at so many modes. Starts matter more than the minimiser: docs/decisions/0014-modes.md.
+/// variance between them times log-uniform(.5, 2)^2), the others `widened` where the modes are far beyond. It ends where
+/// every mode has been found 10 times and 2,048 starts are made; or at its budget; or at so many modes. Starts matter more
+/// than the minimiser: docs/decisions/0014-modes.md.
 ///
 /// With a residual energy descents after the first round minimise that, and where they rest beside the modes known they go
 /// on without it; gradients of both are counted.

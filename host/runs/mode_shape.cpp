@@ -124,7 +124,7 @@ std::vector<double> share_errors(const ModeLibrary& library) {
   double all = 0;
   for (int k = 0; k < library.size(); ++k) {
     const Mode& m = library[k];
-    if (std::isnan(m.log_mass) || !(m.effective_share > 0)) continue;
+    if (!(m.effective_share > 0)) continue;  // not weighed
     part[k] = p[k] * p[k] * (1 / m.effective_share - 1) / kMassDraws;
     all += part[k];
   }

@@ -97,6 +97,8 @@ void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, c
 
 /// A name that no setting has would leave an empty table or picture when all has run.
 void check_quantities(const Study& study, const std::vector<Prepared>& prepared) {
+  for (const auto& p : prepared)
+    if (!p.target) return;  // what it has cannot be known
   std::set<std::string> known = {
       "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",     "base_log_z",
       "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches", "relative_mean_error"};
@@ -267,13 +269,26 @@ bool run_study(const StudyArgs& command) {
   std::vector<Prepared> prepared;
   Targets built;
   std::vector<std::string> fingerprints;
+  int left_out = 0;
+  std::string first_left_out;
   for (auto& s : study.settings) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
-    prepared.push_back(prepare(s, folder, built));
+    try {
+      prepared.push_back(prepare(s, folder, built));
+    } catch (const UserError& e) {  // its data may be missing where others' are there
+      if (chosen(s)) throw;
+      prepared.emplace_back();
+      if (left_out++ == 0) first_left_out = e.what();
+    }
     if (chosen(s)) check_memory_of(s, prepared.back(), study.replicates, command);
-    fingerprints.push_back(fingerprint(s, study.replicates, prepared.back()));
+    fingerprints.push_back(prepared.back().target ? fingerprint(s, study.replicates, prepared.back()) : "");
   }
+  if (left_out > 0)
+    say(fmt::format(
+        "warning: {} settings that --only does not name cannot be built, and are not in the tables "
+        "({})",
+        left_out, first_left_out));
   check_quantities(study, prepared);
   Processes& processes = Processes::all();
   processes.agree();  // none has failed so far: what is wrong leaves no file behind
@@ -301,7 +316,8 @@ bool run_study(const StudyArgs& command) {
   if (!stopped) {
     std::vector<StudyTarget> targets;
     for (std::size_t k = 0; k < study.settings.size(); ++k)
-      targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
+      if (chosen(study.settings[k]))
+        targets.push_back({&study.settings[k], prepared[k].target.get(), &prepared[k].config});
     const auto pictures = draw_study(study, targets, command);
     write_atomically(
         command.out / "report.html",

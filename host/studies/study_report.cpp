@@ -21,8 +21,9 @@ constexpr std::size_t terminal_width = 160;
 std::string legend(const Study& study) {
   std::string text =
       "Each quantity: mean ± standard deviation over the replicates; RMSE against the truth ± its "
-      "standard error (bootstrap over\nreplicates); z = mean error / (sd / sqrt(replicates)). gradients: "
-      "of the target, mean per replicate.";
+      "standard error (bootstrap over\nreplicates); z: mean error / (sd / sqrt(replicates)), as the normal "
+      "deviate that is as rare as this is of so many replicates.\ngradients: of the target, mean per "
+      "replicate.";
   const bool published = std::any_of(study.settings.begin(), study.settings.end(), [](const StudySetting& s) {
     return !s.published.empty() || !s.published_rmse.empty();
   });

@@ -21,7 +21,21 @@ TEST(StudyStatistics, ByHand) {
   EXPECT_DOUBLE_EQ(found.mean, 11);
   EXPECT_DOUBLE_EQ(found.sd, 2);
   EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(11.0 / 3));
-  EXPECT_DOUBLE_EQ(found.bias_z, 1 / (2 / std::sqrt(3.0)));
+  EXPECT_DOUBLE_EQ(found.bias_z, normal_equivalent(1 / (2 / std::sqrt(3.0)), 2));
+}
+
+// Tables of Student's distribution: t of the two-sided levels .05 and .0027, which are 1.960 and 3.000 of a normal.
+TEST(StudyStatistics, FewReplicatesMakeLargeTByChance) {
+  struct Row {
+    double df, t05, t003;
+  };
+  for (const Row& row : {Row{1, 12.706, 235.8}, {2, 4.303, 19.21}, {3, 3.182, 9.219}, {7, 2.365, 4.442}}) {
+    EXPECT_NEAR(normal_equivalent(row.t05, row.df), 1.960, 0.03 * 1.960) << row.df;
+    EXPECT_NEAR(normal_equivalent(-row.t003, row.df), -3.0, 0.03 * 3) << row.df;
+  }
+  EXPECT_NEAR(normal_equivalent(2.5, 1e6), 2.5, 1e-3);
+  EXPECT_EQ(normal_equivalent(0, 3), 0);
+  EXPECT_TRUE(std::isnan(normal_equivalent(nan, 3)));
 }
 
 TEST(StudyStatistics, BootstrapOfTwoReplicates) {
@@ -46,9 +60,8 @@ TEST(StudyStatistics, BootstrapAgreesWithTheDeltaMethod) {
 TEST(StudyStatistics, TruthMayDifferBetweenReplicates) {
   const auto found = replicate_statistics({1, 12}, {0, 10});
   EXPECT_TRUE(std::isnan(found.truth));
-  EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(2.5));  // errors 1 and 2
-  EXPECT_DOUBLE_EQ(found.bias_z,
-                   1.5 / (std::sqrt(0.5) / std::sqrt(2.0)));  // their spread, not that of 1 and 12
+  EXPECT_DOUBLE_EQ(found.rmse, std::sqrt(2.5));             // errors 1 and 2
+  EXPECT_DOUBLE_EQ(found.bias_z, normal_equivalent(3, 1));  // their spread, not that of 1 and 12
 }
 
 TEST(StudyStatistics, WhatIsUndefinedIsNaN) {

@@ -139,14 +139,9 @@ TEST(ModeBase, IsNoLongerThanIsPlannedFor) {
 TEST(ModeShape, ErrorsOfSharesAreThoseOfTheirMasses) {
   ModeLibrary library(1);
   const std::vector<double> log_mass = {0, -1, -3, -2}, effective = {0.2, 0.5, 0.3, NAN};
-  for (int k = 0; k < 4; ++k) {
-    Mode m;
-    m.place = {10.0 * k};
-    m.factor = {1};
-    m.laplace_log_mass = log_mass[k];
-    if (k < 3) m.log_mass = log_mass[k], m.effective_share = effective[k];
-    library.add(m);
-  }
+  for (int k = 0; k < 4; ++k)
+    library.add(mode(Vector::Constant(1, 10.0 * k), Matrix::Identity(1, 1), log_mass[k], effective[k]));
+  library[3].log_mass = NAN;  // not weighed
   const std::vector<double> errors = share_errors(library), shares = library.shares();
   ASSERT_EQ(errors.size(), 4u);
   constexpr int kDraws = 20000;

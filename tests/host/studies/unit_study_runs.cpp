@@ -156,6 +156,21 @@ TEST_F(StudyRuns, PutTogetherFromSingleSettings) {
   EXPECT_EQ(results("pair", {"--resume"}), whole);
 }
 
+TEST_F(StudyRuns, ASettingAskedForNeedsNoDataOfOthers) {
+  const std::string absent =
+      "[[setting]]\nlabel = \"other\"\ntarget = \"mixture\"\nsampler = \"hmc\"\ndata = \"absent.json\"\n";
+  put("study.toml", study_text("150"));
+  const std::string alone = results("alone", {"--only", "a PE N=2"});
+  put("study.toml", study_text("150") + absent);
+  EXPECT_EQ(results("beside", {"--only", "a PE N=2"}), alone);
+  const ProgramResult told =
+      run({"study", "study.toml", "--out", "beside", "--only", "a PE N=2", "--resume", "--threads", "1"});
+  EXPECT_EQ(told.status, 0) << told.err;
+  EXPECT_NE(told.err.find("warning: 1 settings"), std::string::npos) << told.err;
+  EXPECT_NE(told.err.find("absent.json"), std::string::npos) << told.err;
+  refuses({"study", "study.toml", "--only", "other"}, "absent.json");
+}
+
 TEST_F(StudyRuns, ReplicatesAreTheFirstOfMore) {
   put("study.toml", study_text("150"));
   const auto three = cells(results("three")), two = cells(results("two", {"--replicates", "2"}));

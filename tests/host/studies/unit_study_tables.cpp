@@ -55,7 +55,7 @@ TEST(StudyTables, TruthThenEachSettingThenWhatWasPublished) {
             (std::vector<std::string>{"q", "5", "6.0 ± 2.0", "5.010 ± 0.020", "4.900 ± 0.042"}));
   EXPECT_EQ(column(tables[0], 4)[0], "RMSE");
   EXPECT_EQ(column(tables[0], 4)[2].substr(0, 7), "1.91 ±");
-  EXPECT_EQ(column(tables[0], 5), (std::vector<std::string>{"z", "", "+0.9", "+0.9", ""}));
+  EXPECT_EQ(column(tables[0], 5), (std::vector<std::string>{"z", "", "+0.7", "+0.7", ""}));
 }
 
 TEST(StudyTables, AllDataSetsTogetherBesideTheBase) {
