@@ -17,7 +17,8 @@ struct QuantityStatistics {
 };
 
 /// The z beyond which a normal variable has as much as Student's with `df` degrees of freedom has beyond t: of few
-/// replicates t is large by chance. To 3 % of z, measured for |z| up to 6. Source: Wallace (1959), Annals of Mathematical Statistics 30, 1121.
+/// replicates t is large by chance. To 3 % of z, measured for |z| up to 6. Source: Wallace (1959), Annals of Mathematical
+/// Statistics 30, 1121.
 double normal_equivalent(double t, double df);
 
 /// Computes the statistics; `estimates` and `truths` have one entry for each replicate. The same numbers give
