@@ -12,16 +12,28 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 find_package(CUDAToolkit REQUIRED)
 
 # Machine code for every architecture from the instructions of the first: nothing here uses what later ones add, and
-# they are made once, which is the larger part of compiling. They go along for architectures still to come.
+# they are made once, which is the larger part of compiling. They go along for architectures still to come. A virtual one
+# ("80-virtual") has these instructions alone, which a GPU's driver compiles when the program starts: where no GPU will run
+# it that shows that all compiles, in half the time.
 list(GET LOCKSTEP_CUDA_ARCHITECTURES 0 first)
-list(TRANSFORM LOCKSTEP_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE code)
-string(REPLACE ";" "," code "${code},compute_${first}")
+set(code ${LOCKSTEP_CUDA_ARCHITECTURES})
+if(first MATCHES "^([0-9]+)-virtual$")
+  set(first ${CMAKE_MATCH_1})
+  set(code compute_${first})
+  set(own_code "--generate-code=arch=compute_${first},code=sm_${first}")
+else()
+  list(TRANSFORM code PREPEND sm_)
+  list(APPEND code compute_${first})
+  # Three architectures are a quarter of a gigabyte, and slow to make small.
+  target_compile_options(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+endif()
+string(REPLACE ";" "," code "${code}")
 # --default-stream: each host thread has a stream of its own, so that engines of several threads run side by side.
 # --fmad=false: as on the CPU, fused multiply-add only where the source says fma. --ftz=true: as on the CPU,
 # subnormals are zero.
 target_compile_options(lockstep-flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_${first},code=[${code}]>"
-  $<$<COMPILE_LANGUAGE:CUDA>:--default-stream=per-thread;--fmad=false;--ftz=true;--expt-relaxed-constexpr;--compress-mode=size>
+  $<$<COMPILE_LANGUAGE:CUDA>:--default-stream=per-thread;--fmad=false;--ftz=true;--expt-relaxed-constexpr>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-fopenmp,-ffp-contract=off,-fno-math-errno,-Wno-unknown-pragmas>)
 target_compile_definitions(lockstep-flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_CUDA>)
 
@@ -39,8 +51,8 @@ set(kernel_report ${PROJECT_SOURCE_DIR}/cmake/kernel_report.py)
 function(lockstep_add_cuda_engines target)
   foreach(source IN LISTS ARGN)
     set(options -Xptxas=-v)
-    if(source MATCHES "_registers")
-      list(APPEND options -Xptxas=--warn-on-spills,--warn-on-local-memory-usage,--warning-as-error)
+    if(source MATCHES "_registers")  # made into machine code always
+      list(APPEND options ${own_code} -Xptxas=--warn-on-spills,--warn-on-local-memory-usage,--warning-as-error)
     endif()
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
   endforeach()
