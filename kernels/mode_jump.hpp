@@ -39,6 +39,27 @@ struct ModeJump : WithoutGradients {
   static constexpr int kHeader = 2;
   LOCKSTEP_FN static constexpr int mode_length(int dim) { return dim + dim * (dim + 1) + 1; }
 
+  /// take(i, begin(i) + sum_j L_ij u(j)) for the rows i of a lower triangle L, whose numbers are read(0).. by rows, until one
+  /// returns false. Four rows at a time, for each u(j).
+  template <class V, class Begin, class Read, class U, class Take>
+  LOCKSTEP_FN static void lower_times(int d, Begin begin, Read read, U u, Take take) {
+    constexpr int kRows = 4;
+    for (int i = 0, at = 0; i < d; i += kRows) {
+      V z[kRows];
+      LOCKSTEP_UNROLL_FIXED
+      for (int r = 0; r < kRows; ++r) z[r] = i + r < d ? begin(i + r) : V(0.0);
+      for (int j = 0; j < i + kRows && j < d; ++j) {
+        const V u_j = u(j);
+        LOCKSTEP_UNROLL_FIXED
+        for (int r = 0; r < kRows; ++r)
+          if (i + r < d && j <= i + r) z[r] = fma(read(at + r * i + r * (r + 1) / 2 + j), u_j, z[r]);
+      }
+      LOCKSTEP_UNROLL_FIXED
+      for (int r = 0; r < kRows; ++r)
+        if (i + r < d && !take(i + r, z[r])) return;
+      at += kRows * i + kRows * (kRows + 1) / 2;
+    }
+  }
   /// Which mode is nearest to x, its squared distance, and that of the next.
   template <class V>
   struct Nearest {
@@ -51,11 +72,14 @@ struct ModeJump : WithoutGradients {
     for (int k = 0; k < modes; ++k) {
       const int place = kHeader + k * mode_length(d);
       V distance = V(0.0);
-      for (int i = 0, at = place + d; i < d; ++i) {
-        V z = V(0.0);
-        for (int j = 0; j <= i; ++j) z = fma(read(at++), x(j) - read(place + j), z);
-        distance = fma(z, z, distance);
-      }
+      // No sum of squares that is beyond the next nearest in every lane becomes nearer.
+      lower_times<V>(
+          d, [&](int) { return V(0.0); }, [&](int e) { return read(place + d + e); },
+          [&](int j) { return x(j) - read(place + j); },
+          [&](int, V z) {
+            distance = fma(z, z, distance);
+            return any(distance < n.next);
+          });
       distance = select(V(double(k)) < count, distance, V(1e300));
       const auto nearer = distance < n.distance;
       n.next = select(nearer, n.distance, min(distance, n.next));
@@ -89,8 +113,7 @@ struct ModeJump : WithoutGradients {
       chosen.set(i, value);
     }
     const auto row = [&](int i) { return cast<V>(samples > 1 ? L(chosen[i]) : L(x[i])); };
-    const auto number = [&](V index) { return w.shared.get(0, index); };
-    const V length = V(double(mode_length(d))), triangle = V(double(d * (d + 1) / 2));
+    const V length = V(double(mode_length(d)));
     V change = V(0.0);
     const V fresh = redraws_of<V>(model, draw, w);
     const bool redraws = any(fresh > V(0.5));
@@ -109,30 +132,33 @@ struct ModeJump : WithoutGradients {
       const auto from = nearest<V>(d, modes, count, read, row);
       V to = select(other >= from.mode, other + V(1.0), other);
       if (redraws) to = select(fresh > V(0.5), count + component<V>(w, draw, count, length), to);
-      const V header = V(double(kHeader)), here = fma(from.mode, length, header),
-              there = fma(to, length, header);
-      const V inverse = here + V(double(d)), factor = there + V(double(d)) + triangle;
-      change = number(factor + triangle) - number(inverse + triangle + triangle);
-      for (int i = 0; i < d; ++i) {
-        V z = V(0.0);
-        for (int j = 0; j <= i; ++j)
-          z = fma(number(inverse + V(double(i * (i + 1) / 2 + j))), row(j) - number(here + V(double(j))), z);
-        whitened.set(i, cast<L>(z));
-      }
+      const V header = V(double(kHeader));
+      const auto here = w.shared.stretch(0, fma(from.mode, length, header), mode_length(d)),
+                 there = w.shared.stretch(0, fma(to, length, header), mode_length(d));
+      const int triangle = d * (d + 1) / 2, log_volume = d + 2 * triangle;
+      change = there[log_volume] - here[log_volume];
+      lower_times<V>(
+          d, [](int) { return V(0.0); }, [&](int e) { return here[d + e]; },
+          [&](int j) { return row(j) - here[j]; },
+          [&](int i, V z) {
+            whitened.set(i, cast<L>(z));
+            return true;
+          });
       if (redraws)
         draw.normals(Purpose::base_draw, d, [&](int i, L z) {
           whitened.set(i, select(cast_mask<L>(fresh > V(0.5)), z, L(whitened[i])));
         });
-      for (int i = 0; i < d; ++i) {
-        V value = number(there + V(double(i)));
-        for (int j = 0; j <= i; ++j)
-          value = fma(number(factor + V(double(i * (i + 1) / 2 + j))), cast<V>(whitened[j]), value);
-        for (int s = 0; s < samples; ++s) {
-          const auto jumps = mask_and(sample >= L(R(s)), sample < L(R(s + 1)));
-          x.set(s * d + i, select(mask_and(jumps, cast_mask<L>(good)), cast<L>(value), x[s * d + i]));
-        }
-        if (samples > 1) chosen.set(i, cast<L>(value));
-      }
+      lower_times<V>(
+          d, [&](int i) { return there[i]; }, [&](int e) { return there[d + triangle + e]; },
+          [&](int j) { return cast<V>(whitened[j]); },
+          [&](int i, V value) {
+            for (int s = 0; s < samples; ++s) {
+              const auto jumps = mask_and(sample >= L(R(s)), sample < L(R(s + 1)));
+              x.set(s * d + i, select(mask_and(jumps, cast_mask<L>(good)), cast<L>(value), x[s * d + i]));
+            }
+            if (samples > 1) chosen.set(i, cast<L>(value));
+            return true;
+          });
       auto sure = from.distance < from.next;
       if constexpr (kChecks) {
         const auto back = nearest<V>(d, modes, count, read, row);

@@ -153,6 +153,31 @@ struct SharedLists {
     }
     return load<V>(v);
   }
+  /// Numbers of a list that follow each other, from a place of each lane's own.
+  struct Stretch {
+    const double* first[W];
+    std::int32_t
+        within[W];  // all bits, or none where the list has no such numbers: then it is one, again and again
+    LOCKSTEP_FN V operator[](int n) const {
+      alignas(64) double v[W];
+      for (int i = 0; i < W; ++i) v[i] = first[i][n & within[i]];
+      return load<V>(v);
+    }
+  };
+  /// `length` numbers from `begin` on, which must be a whole number and no less than 0. Of no list at all: of whatever stands
+  /// first.
+  LOCKSTEP_FN Stretch stretch(int list, V begin, int length) const {
+    alignas(64) double k[W];
+    store(k, begin);
+    Stretch s;
+    for (int i = 0; i < W; ++i) {
+      const std::int32_t* place = places + 2 * list * stride + i;
+      const bool within = k[i] + length <= place[stride];
+      s.first[i] = values + (within ? place[0] + static_cast<std::int32_t>(k[i]) : 0);
+      s.within[i] = within ? -1 : 0;
+    }
+    return s;
+  }
 };
 
 /// Stands where a gradient is not wanted: writing to it is nothing, and `wanted` lets a density skip the
