@@ -30,7 +30,21 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
   const Eigen::VectorXd apart = at - place;
   const double least = apart.squaredNorm() / widest_[k];
   if (!(least < most)) return std::isnan(least) ? INFINITY : std::max(least, most);
-  return (inverse_[k].triangularView<Eigen::Lower>() * apart).squaredNorm();
+  double sum = 0;
+  for (int i = 0; i < dim_ && sum < most; ++i) {
+    const double z = inverse_[k].row(i).head(i + 1).dot(apart.head(i + 1));
+    sum += z * z;
+  }
+  return std::isnan(sum) ? INFINITY : sum;
+}
+
+double ModeLibrary::alignment(int k, const double* x, const double* gradient) const {
+  using Map = Eigen::Map<const Eigen::VectorXd>;
+  const Eigen::Map<const Rows> factor(modes_[k].factor.data(), dim_, dim_);
+  const Eigen::VectorXd way = inverse_[k].triangularView<Eigen::Lower>() *
+                              (Map(modes_[k].place.data(), dim_) - Map(x, dim_)),
+                        slope = factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_);
+  return way.dot(slope) / (way.norm() * slope.norm());
 }
 
 int ModeLibrary::nearest(const double* x, double most) const {

@@ -53,6 +53,9 @@ class ModeLibrary {
 
   /// Squared Mahalanobis distance of x from mode k, or something above `most` where it is more than that.
   double distance(int k, const double* x, double most = INFINITY) const;
+  /// The cosine, in the metric of mode k, of the angle between the gradient at x and the way to the mode: that of factor'
+  /// gradient and factor^-1 (place - x). NaN where one of them is 0.
+  double alignment(int k, const double* x, const double* gradient) const;
   /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
   int nearest(const double* x, double most = INFINITY) const;
   /// The mode whose normal is densest at x, all of one mass; -1 where none is. In many dimensions what a narrow mode holds
@@ -80,9 +83,10 @@ class ModeLibrary {
 
   int dim_;
   std::vector<Mode> modes_;
-  std::vector<Eigen::MatrixXd> inverse_;  // of the factors
-  std::vector<double> widest_;            // a bound on the covariance's largest eigenvalue
-  std::vector<double> log_det_;           // of the covariance
+  std::vector<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>
+      inverse_;                  // of the factors
+  std::vector<double> widest_;   // a bound on the covariance's largest eigenvalue
+  std::vector<double> log_det_;  // of the covariance
 };
 
 }  // namespace lockstep
