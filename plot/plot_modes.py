@@ -89,7 +89,7 @@ def draw(path, folder):
     draw_plane(left, library, places, covariances)
     draw_shares(right, library)
     search, name = library["search"], library["target"]["name"]
-    title = f"{name}: {len(places)} modes from {search['starts']:.0f} descents"
+    title = f"{name}: {len(places)} modes from {search['starts']:.0f} starts"
     figure.suptitle(title, fontsize=13, fontweight="bold", x=0.01, ha="left")
     return write(figure, folder / "modes.png", "png", title)
 

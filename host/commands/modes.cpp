@@ -63,6 +63,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
               {"search",
                {{"stopped", found.stopped},
                 {"starts", found.starts},
+                {"foretold", found.foretold},
                 {"ended", found.ended},
                 {"rejected", found.rejected},
                 {"gradients", found.gradients}}},
@@ -95,8 +96,8 @@ void print_modes(const SearchResult& found) {
   const auto shares = library.shares(), errors = share_errors(library);
   const auto order = library.by_mass();
   const int axes = std::min(kShownAxes, library.dim());
-  fmt::print("{:>4} {:>8} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "se", "log mass", "(Laplace)",
-             "hits", "effective", "place");
+  fmt::print("{:>4} {:>8} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "se", "log mass",
+             "(Laplace)", "hits", "effective", "place");
   for (int i = 0; i < std::min(n, kShown); ++i) {
     const Mode& m = library[order[i]];
     std::vector<std::string> place;
@@ -180,8 +181,11 @@ void show_modes(const RunOptions& run) {
   }
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) say("warning: " + beyond);
   if (!run.json && run.modes.empty()) {
-    fmt::print("\n{} mode{} from {:.0f} descents, {:.3g} gradients: {}.\n", found.library.size(),
-               found.library.size() == 1 ? "" : "s", found.starts, found.gradients, how_it_ended(found));
+    fmt::print(
+        "\n{} mode{} from {:.0f} starts ({:.0f} of them led to a known mode by their gradient alone), {:.3g} "
+        "gradients: {}.\n",
+        found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
+        found.gradients, how_it_ended(found));
     fmt::print(
         "A mode that is narrow beside its neighbours in many dimensions no search of this kind can find: "
         "give it as a hint, --init.\n");

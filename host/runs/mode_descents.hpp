@@ -26,6 +26,10 @@ class ModeDescents {
   int at_once() const { return points_.points(); }
   /// From the columns of `from`, at_once() at most.
   DescentEnds run(const PointEngine::Rows& from);
+  /// At any points, as PointEngine does.
+  void evaluate(const PointEngine::Rows& x, Eigen::VectorXd& log_density, PointEngine::Rows& gradient) {
+    points_.evaluate(x, log_density, gradient);
+  }
   /// Gradients so far.
   double evaluations() const { return points_.evaluations() + steps_; }
 

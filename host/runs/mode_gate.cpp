@@ -9,6 +9,7 @@
 
 #include "host/runs/mode_search.hpp"
 #include "host/runs/mode_shape.hpp"
+#include "host/runs/mode_starts.hpp"
 
 namespace lockstep {
 namespace {

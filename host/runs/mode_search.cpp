@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "host/runs/mode_descents.hpp"
+#include "host/runs/mode_forecast.hpp"
 #include "host/runs/mode_shape.hpp"
+#include "host/runs/mode_starts.hpp"
 #include "host/util/errors.hpp"
 
 namespace lockstep {
@@ -17,12 +19,12 @@ namespace {
 using Rows = PointEngine::Rows;
 using Vector = Eigen::VectorXd;
 
-constexpr int kLeastStarts = 2048, kManyStarts = 131072, kRoundStarts = 1024, kLeastHits = 10;
-constexpr double kGrowth = 4;  // of rounds, up to that
+constexpr int kLeastStarts = 2048, kManyDescents = 131072, kManyStarts = 1 << 19, kLeastHits = 10;
+constexpr int kRoundStarts = 1024, kForetoldStarts = 1 << 14;  // of a round, at most
+constexpr double kGrowth = 4;                                  // of rounds, up to that
 constexpr int kMostKnown =
     256;  // of the points that somebody gives; beyond them they are starts of chains alone
 constexpr double kUsualTrajectory = 8;  // gradients
-constexpr double kOwnScales = 0.25;     // of the starts of later rounds
 // It goes on until so many are made, or this share of what it may spend is spent, though it might rest: each mode found
 // often is no sign that there is no other (of mixtures of four in 12 dimensions 8 in 20 lacked one at 2,048 starts).
 constexpr double kEnough = 0.4;
@@ -32,17 +34,6 @@ constexpr double kNegligible = 100;  // log mass below the largest: kept by no l
 constexpr int kMostModes = 200;
 constexpr double kLibraryBytes = 1 << 28,
                  kDescentBytes = 1 << 27;  // in high dimensions fewer modes, fewer at a time
-
-/// The mean of the modes' places, and the variance between them on an axis.
-std::pair<Vector, double> spread_of(const ModeLibrary& modes) {
-  const int d = modes.dim(), k = modes.size();
-  const auto place = [&](int m) { return Eigen::Map<const Vector>(modes[m].place.data(), d); };
-  Vector mean = Vector::Zero(d);
-  double variance = 0;
-  for (int m = 0; m < k; ++m) mean += place(m) / k;
-  for (int m = 0; m < k && k > 1; ++m) variance += (place(m) - mean).squaredNorm() / (d * (k - 1.0));
-  return {mean, variance};
-}
 
 /// A search in hand: the engines, what was found, what was spent.
 class Search {
@@ -68,8 +59,15 @@ class Search {
     if (!context_.stages->take_up(name, *this))
       for (int n = 0; n < known(); ++n) consider(plan_.known[n], 0);
     while (result_.stopped.empty()) {
-      const bool beside = residual_ && result_.library.size() > 0;
-      descend(beside ? beside_known(starts()) : starts());
+      const double before = of_descents(), made = result_.starts;
+      const Rows from = starts();
+      if (result_.library.size() == 0 || !foretells()) {
+        descend(residual_ && result_.library.size() > 0 ? beside_known(from) : from);
+      } else {
+        const auto [left, expected] = not_foretold(from);
+        descend(left, expected);
+      }
+      cost_ = (of_descents() - before) / (result_.starts - made);
       if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
       ++round_;
       result_.stopped = reason();
@@ -110,6 +108,8 @@ class Search {
     if (residual_) archive("residual", *residual_);
     archive("highest", highest_);
     archive("rejected", rejected_);
+    archive("forecast", forecast_);
+    archive("cost", cost_);
   }
 
  private:
@@ -126,14 +126,20 @@ class Search {
   bool negligible(int k) const { return result_.library[k].laplace_log_mass < highest_ - kNegligible; }
   void drop_negligible() {
     ModeLibrary kept(dim_);
-    for (int k = 0; k < result_.library.size(); ++k)
-      if (!negligible(k)) kept.add(std::move(result_.library[k]));
+    std::vector<int> numbers;
+    for (int k = 0; k < result_.library.size(); ++k) {
+      if (negligible(k)) continue;
+      kept.add(std::move(result_.library[k]));
+      numbers.push_back(k);
+    }
     result_.library = std::move(kept);
+    forecast_.keep(numbers);
   }
   std::string reason() {
     if (result_.library.size() >= most_modes_) drop_negligible();
     if (result_.library.size() >= most_modes_) return kSearchModes;
-    const bool enough = result_.starts >= kManyStarts || spent() + mass_cost() >= kEnough * budget_;
+    const bool enough = result_.starts - result_.foretold >= kManyDescents || result_.starts >= kManyStarts ||
+                        spent() + mass_cost() >= kEnough * budget_;
     if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
     if (spent() + mass_cost() >= budget_) return kSearchBudget;
     return "";
@@ -146,45 +152,74 @@ class Search {
   }
   double mass_cost() const { return double(kMassDraws) * std::min(kMassModes, result_.library.size()); }
 
-  /// As many as the budget pays, by what descents have cost so far.
+  /// Whether gradients say enough of where descents end to be worth asking first: what they have spared is more than they
+  /// have cost.
+  bool foretells() const {
+    constexpr double kTrial = 1024;
+    if (dim_ == 1 || residual_) return false;
+    const double each = (of_descents() - forecast_.asked()) / (result_.starts - result_.foretold);
+    return forecast_.asked() < kTrial || forecast_.share() * each > 1;
+  }
+  /// As many as the budget pays, by what a start of the last round has cost.
   int round_size() const {
     if (round_ == 0) return plan_.first_starts;
-    const double each = of_descents() / result_.starts;
-    const double left = (budget_ - spent() - mass_cost()) / each;
-    return int(std::clamp(left, 1.0,
-                          std::min(plan_.first_starts * std::pow(kGrowth, round_), double(kRoundStarts))));
+    const double left = (budget_ - spent() - mass_cost()) / cost_;
+    // Foretold starts leave few descents, which are made side by side: then more starts at a time, within the memory.
+    const double most =
+        cost_ < 2 ? std::clamp(kDescentBytes / (32.0 * dim_), double(kRoundStarts), double(kForetoldStarts))
+                  : kRoundStarts;
+    return int(std::clamp(left, 1.0, std::min(plan_.first_starts * std::pow(kGrowth, round_), most)));
   }
 
   Rows starts() {
-    const int n = round_size(), k = result_.library.size();
     const int extra = round_ == 0 ? known() + int(plan_.particles.size()) / dim_ : 0;
-    const auto [mean, variance] = spread_of(result_.library);
     const double widest = widened(result_.library, plan_.init_scale);
     result_.scale = std::max(result_.scale, widest);
-    Rows x(dim_, n + extra);
-    for (int c = 0; c < n; ++c) {
-      RandomStream random(Purpose::mode_start, context_.key,
-                          (std::uint64_t(unit_) << 32) | (std::uint64_t(result_.starts) + c));
-      const bool own = k < 2 || random.uniform() < kOwnScales;
-      const double u = random.uniform();
-      const double scale =
-          own ? widest * std::pow(10.0, u - 1) : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
-      for (int i = 0; i < dim_; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
-    }
+    Rows x =
+        mode_starts(context_, unit_, result_.library, widest, std::uint64_t(result_.starts), round_size());
+    const Eigen::Index n = x.cols();
+    x.conservativeResize(dim_, n + extra);
     for (int c = 0; c < extra; ++c)
       for (int i = 0; i < dim_; ++i)
         x(i, n + c) = c < known() ? plan_.known[c][i] : plan_.particles[std::size_t(c - known()) * dim_ + i];
     return x;
   }
 
+  /// Counts those whose end is foretold, and believed, as hits; returns the others, with the modes that they should end at
+  /// (-1: unknown).
+  std::pair<Rows, std::vector<int>> not_foretold(const Rows& from) {
+    Vector value;
+    Rows gradient;
+    descents_.evaluate(from, value, gradient);
+    const std::vector<int> mode = forecast_.of(result_.library, from, gradient, context_.threads);
+    std::vector<int> left, expected;
+    for (int c = 0; c < int(mode.size()); ++c) {
+      if (mode[c] < 0 || !forecast_.believed(mode[c])) {
+        left.push_back(c);
+        expected.push_back(mode[c]);
+        continue;
+      }
+      result_.library[mode[c]].hits += 1;
+      result_.starts += 1;
+      result_.ended += 1;
+      result_.foretold += 1;
+    }
+    return {Rows(from(Eigen::all, left)), expected};
+  }
+
   /// Lets them all descend, and takes in where they come to rest, the highest first.
-  void descend(const Rows& from) {
+  /// `expected`: the modes that forecasts say, if they were asked.
+  void descend(const Rows& from, const std::vector<int>& expected = {}) {
     for (Eigen::Index first = 0; first < from.cols(); first += descents_.at_once()) {
+      if (first > 0 && !expected.empty() && spent() + mass_cost() >= budget_)
+        break;  // more descend than had been foretold
       const auto count = std::min<Eigen::Index>(from.cols() - first, descents_.at_once());
       const DescentEnds ends = descents_.run(from.middleCols(first, count));
       result_.starts += double(count);
       result_.ended += double(ends.rested.size());
-      take_in(ends);
+      const std::vector<int> at = take_in(ends);
+      for (Eigen::Index c = 0; c < count && !expected.empty(); ++c)
+        if (const int k = expected[first + c]; k >= 0) forecast_.came(k, at[c] == k);
     }
   }
   /// Lets them descend on the residual energy of the modes known, and returns what comes to rest elsewhere, to be refined
@@ -210,8 +245,10 @@ class Search {
     return on;
   }
 
-  /// Counts hits, and looks closer where there is no mode yet.
-  void take_in(const DescentEnds& ends) {
+  /// Counts hits, and looks closer where there is no mode yet. Returns for each descent the mode, known before, that it found
+  /// again, or -1.
+  std::vector<int> take_in(const DescentEnds& ends) {
+    std::vector<int> at(ends.log_density.size(), -1);
     const std::vector<int>& rested = ends.rested;
     const int known = result_.library.size(), count = int(rested.size());
     std::vector<int> nearest(count);
@@ -234,7 +271,9 @@ class Search {
         result_.rejected += 1;
       }
       if (k >= 0) result_.library[k].hits += 1;
+      if (!other) at[rested[n]] = k;
     }
+    return at;
   }
   int nearest_since(int known, const Vector& x) const {
     for (int k = known; k < result_.library.size(); ++k)
@@ -284,6 +323,8 @@ class Search {
   PointEngine points_;
   SearchResult result_;
   int round_ = 0;
+  ModeForecast forecast_;
+  double cost_ = 0;             // of a start of the last round, in gradients
   double highest_ = -INFINITY;  // Laplace mass
   std::vector<Vector> rejected_;
 };
@@ -311,15 +352,6 @@ double SearchResult::total_hits() const {
 bool SearchResult::unsettled() const {
   constexpr double kMost = 0.8;
   return stopped == kSearchBudget && total_hits() < kMost * starts;
-}
-
-double widened(const ModeLibrary& modes, double scale) {
-  const auto [mean, variance] = spread_of(modes);
-  const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
-               widest = mean.cwiseAbs().maxCoeff();
-  const bool far = mean.norm() > s * (std::sqrt(d) + std::sqrt(2 * odds)),
-             far_on_axis = widest > s * std::sqrt(2 * (odds + std::log(d)));
-  return far || far_on_axis ? std::max(scale, widest) : scale;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -44,7 +44,8 @@ struct SearchResult {
   ModeLibrary library;
   std::string
       stopped;  // hits (every mode was found 10 times), budget, modes (as many as may be), given, dimension
-  double starts = 0, ended = 0;  // descents; those that came to rest
+  double starts = 0, ended = 0;  // of descents, made or foretold; those that came to rest
+  double foretold = 0;           // of the starts: their gradient alone said at which mode a descent would end
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
   double scale = 0;              // the widest normal about 0 that starts were drawn from
@@ -61,24 +62,15 @@ struct SearchResult {
     archive("stopped", stopped);
     archive("starts", starts);
     archive("ended", ended);
+    archive("foretold", foretold);
     archive("rejected", rejected);
     archive("gradients", gradients);
     archive("scale", scale);
   }
 };
 
-/// The scale of starts about 0 that these modes call for, where one drew them at `scale`: wider where the modes found lie far
-/// beyond, for others may lie as far away in other directions. Starts were drawn from N(0, s^2 I), s = `scale` at most, and from
-/// N(m, 4 v I) at most, of the modes' mean m and the variance v between them on an axis. Of S = max(s, 2 sqrt(v)) fewer than one
-/// such point in 1,000 is beyond S (sqrt(d) + t) of its centre, t^2 = 2 log 1000, and on any axis beyond S sqrt(2 log(1000 d))
-/// (Gaussian concentration: Boucheron, Lugosi, Massart 2013, theorem 5.6): where m is beyond one of these, the scale asked for
-/// is not the target's (a prior predictive check, Box 1980), and that of m's largest axis is. Modes on all sides have their
-/// mean near 0.
-double widened(const ModeLibrary& modes, double scale);
-
-/// Descents of -log density from starts in rounds: first normals of many scales (init_scale times log-uniform(.1, 1)),
-/// the known points and the particles; then, three in four, normals matched to the modes found so far (their mean, the
-/// variance between them times log-uniform(.5, 2)^2), the others `widened` where the modes are far beyond. It ends where
+/// Descents of -log density from starts in rounds (mode_starts.hpp), the known points and the particles with the first. From
+/// the second on those are left out whose end the gradient foretells (mode_forecast.hpp); they count as hits. It ends where
 /// every mode has been found 10 times and 2,048 starts are made; or at its budget; or at so many modes. Starts matter more
 /// than the minimiser: docs/decisions/0014-modes.md.
 ///

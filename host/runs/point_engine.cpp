@@ -32,11 +32,12 @@ void PointEngine::evaluate(const Rows& x, Vector& log_density, Rows& gradient) {
     engine_->initialize();
     const auto value = engine_->cache(), g = engine_->gradient();
     const Eigen::Map<const Rows> slopes(g.data(), d, at_once);
-    for (Eigen::Index c = 0; c < count; ++c) {
-      const bool good = std::isfinite(value[c]) && slopes.col(c).allFinite();
-      log_density[first + c] = good ? value[c] : -INFINITY;
-      gradient.col(first + c) = good ? Vector(slopes.col(c)) : Vector(Vector::Zero(d));
-    }
+    // A slope that is no number makes this sum one too.
+    Eigen::RowVectorXd sum = 0.0 * Eigen::Map<const Eigen::RowVectorXd>(value.data(), count);
+    for (Eigen::Index i = 0; i < d; ++i) sum += 0.0 * slopes.row(i).head(count);
+    for (Eigen::Index c = 0; c < count; ++c) log_density[first + c] = sum[c] == 0 ? value[c] : -INFINITY;
+    for (Eigen::Index i = 0; i < d; ++i)
+      for (Eigen::Index c = 0; c < count; ++c) gradient(i, first + c) = sum[c] == 0 ? slopes(i, c) : 0;
   }
 }
 

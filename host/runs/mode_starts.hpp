@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where the search for modes begins its descents.
+#include <cstdint>
+
+#include "host/runs/mode_library.hpp"
+#include "host/runs/point_engine.hpp"
+#include "host/runs/run_context.hpp"
+
+namespace lockstep {
+
+/// The scale of starts about 0 that these modes call for, where one drew them at `scale`: wider where the modes found lie far
+/// beyond, for others may lie as far away in other directions. Starts were drawn from N(0, s^2 I), s = `scale` at most, and from
+/// N(m, 4 v I) at most, of the modes' mean m and the variance v between them on an axis. Of S = max(s, 2 sqrt(v)) fewer than one
+/// such point in 1,000 is beyond S (sqrt(d) + t) of its centre, t^2 = 2 log 1000, and on any axis beyond S sqrt(2 log(1000 d))
+/// (Gaussian concentration: Boucheron, Lugosi, Massart 2013, theorem 5.6): where m is beyond one of these, the scale asked for
+/// is not the target's (a prior predictive check, Box 1980), and that of m's largest axis is. Modes on all sides have their
+/// mean near 0.
+double widened(const ModeLibrary& modes, double scale);
+
+/// `count` starts, those of the numbers `first`.. of a unit's search, each by a stream of its own: normals about 0 of the scale
+/// `widest` times log-uniform(.1, 1); where two modes are known, three in four normals about the modes' mean, of the variance
+/// between them times log-uniform(.5, 2)^2.
+PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
+                              double widest, std::uint64_t first, int count);
+
+}  // namespace lockstep
