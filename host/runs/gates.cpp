@@ -23,6 +23,11 @@ std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit,
   return sd;
 }
 
+/// Whether the modes found hold that much, by importance sampling: then it is the particles that lost some of them.
+bool held_by_modes(const ChainRunResult& run, std::size_t unit, double log_z) {
+  return unit < run.modes.size() && coverage_of(run.modes[unit].library, log_z).suffices();
+}
+
 /// Of a transition of a chain on average.
 double counted(const UnitMoments& unit, const TransitionGate& gate) {
   return unit.stats[kStatRows + gate.counter] / (double(unit.iterations) * unit.chains);
@@ -58,7 +63,11 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     const LogZ& z = run.log_z[unit];
     const Frozen& f = run.frozen;
     gate("log_z", std::isfinite(z.estimate) && std::isfinite(z.se));
-    if (!f.scout_log_z.empty()) gate("scout", !contradicts(z, {f.scout_log_z[unit], f.scout_log_z_se[unit]}));
+    if (!f.scout_log_z.empty()) {
+      const LogZ scout{f.scout_log_z[unit], f.scout_log_z_se[unit]};
+      gate("scout",
+           !contradicts(z, scout) || (z.estimate > scout.estimate && held_by_modes(run, unit, z.estimate)));
+    }
   }
   for (const TransitionGate& own : config.transition->gates)
     gate(config.transition->counters[own.counter].c_str(),

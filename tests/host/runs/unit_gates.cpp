@@ -54,6 +54,29 @@ TEST(Gates, LogZThatIsNotThereFails) {
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate = NAN; }), Contains("log_z"));
 }
 
+// Particles that lost a mode are no fault of a run whose log Z the modes found hold.
+TEST(Gates, LogZFarAboveTheScoutsIsTheModes) {
+  const auto failed = [](double by, double held) {
+    return failed_after(small(), [&](auto& r, auto&) {
+      r.log_z[0].estimate += by;
+      ModeLibrary modes(2);
+      for (const double at : {0.0, 30.0}) {
+        Mode m;
+        m.place = {at, 0};
+        m.factor = {1, 0, 0, 1};
+        m.log_mass = m.laplace_log_mass = r.log_z[0].estimate + std::log(held / 2);
+        m.effective_share = 0.9;
+        modes.add(m);
+      }
+      r.modes.resize(1);
+      r.modes[0].library = modes;
+    });
+  };
+  EXPECT_THAT(failed(4, 1), Not(Contains("scout")));
+  EXPECT_THAT(failed(4, 0.4), Contains("scout"));  // less than half of it
+  EXPECT_THAT(failed(-4, 1), Contains("scout"));
+}
+
 TEST(Gates, LogZFarFromTheScoutsFails) {
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].se = NAN; }), Contains("log_z"));
   EXPECT_THAT(failed_after(small(), [](auto& r, auto&) { r.log_z[0].estimate += 4; }), Contains("scout"));
