@@ -128,7 +128,7 @@ struct ModeJump : WithoutGradients {
     };
     const E base_before = redraws ? log_base() : E(0);
     auto good = max(fresh, count - V(1.0)) > V(0.5);
-    w.shared.each_unit(0, [&](auto read) {
+    const auto go = [&](auto read) {
       const auto from = nearest<V>(d, modes, count, read, row);
       V to = select(other >= from.mode, other + V(1.0), other);
       if (redraws) to = select(fresh > V(0.5), count + component<V>(w, draw, count, length), to);
@@ -166,7 +166,8 @@ struct ModeJump : WithoutGradients {
             mask_and(mask_and(sure, back.distance < back.next), mask_and(back.mode >= to, back.mode <= to));
       }
       good = mask_and(good, max(fresh, select(sure, V(1.0), V(0.0))) > V(0.5));
-    });
+    };
+    if (any(good)) w.shared.each_unit(0, go);  // where no lane jumps there may be no list
     Proposal<L, E> r;
     const E never = E(-std::numeric_limits<scalar_t<E>>::infinity());
     r.log_ratio = select(cast_mask<E>(good), cast<E>(change), never);
