@@ -22,9 +22,13 @@ def compile_one(command):
         kernel = line.startswith("ptxas info") or PROPERTY.match(line)
         (ours if kernel else others).append(line)
     sys.stderr.writelines(others)
-    if "-o" in command and ours:
+    if "-o" in command:
         output = Path(command[command.index("-o") + 1])
-        output.with_name(output.name + ".kernels").write_text("".join(ours))
+        log = output.with_name(output.name + ".kernels")
+        if ours:
+            log.write_text("".join(ours))
+        else:
+            log.unlink(missing_ok=True)
     return done.returncode
 
 

@@ -5,12 +5,13 @@
 
 namespace lockstep {
 namespace {
-constexpr double kAligned = 0.999, kLeastRight = 10, kMostWrong = 0.1;
+constexpr double kAligned = 0.999, kMiss = 1, kLeastRight = 10, kMostWrong = 0.1;
 }
 
 std::vector<int> ModeForecast::of(const ModeLibrary& modes, const PointEngine::Rows& x,
                                   const PointEngine::Rows& gradient, int threads) {
   const int count = int(x.cols()), most = most_used_modes(modes.dim());
+  foretold_.resize(modes.size(), 0.0);
   right_.resize(modes.size(), 0.0);
   wrong_.resize(modes.size(), 0.0);
   std::vector<int> order(modes.size()), mode(count, -1);
@@ -20,14 +21,16 @@ std::vector<int> ModeForecast::of(const ModeLibrary& modes, const PointEngine::R
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int c = 0; c < count; ++c) {
     const Eigen::VectorXd at = x.col(c), slope = gradient.col(c);
+    double least = kMiss;
     for (const int k : order)
-      if (modes.alignment(k, at.data(), slope.data()) > kAligned) {
+      if (const auto aim = modes.aim(k, at.data(), slope.data()); aim.cosine > kAligned && aim.miss < least) {
+        least = aim.miss;
         mode[c] = k;
-        break;
       }
   }
   asked_ += count;
-  foretold_ += double(count - std::count(mode.begin(), mode.end(), -1));
+  for (const int k : mode)
+    if (k >= 0) foretold_[k] += 1;
   return mode;
 }
 
@@ -37,14 +40,19 @@ bool ModeForecast::believed(int mode) const {
 
 void ModeForecast::came(int mode, bool true_) { (true_ ? right_ : wrong_)[mode] += 1; }
 
+double ModeForecast::share() const {
+  double sum = 0;
+  for (int k = 0; k < int(foretold_.size()); ++k)
+    if (believed(k)) sum += foretold_[k];
+  return asked_ > 0 ? sum / asked_ : 0;
+}
+
 void ModeForecast::keep(const std::vector<int>& modes) {
-  std::vector<double> right, wrong;
-  for (const int k : modes) {
-    right.push_back(k < int(right_.size()) ? right_[k] : 0);
-    wrong.push_back(k < int(wrong_.size()) ? wrong_[k] : 0);
+  for (std::vector<double>* of : {&foretold_, &right_, &wrong_}) {
+    std::vector<double> kept;
+    for (const int k : modes) kept.push_back(k < int(of->size()) ? (*of)[k] : 0);
+    *of = std::move(kept);
   }
-  right_ = std::move(right);
-  wrong_ = std::move(wrong);
 }
 
 }  // namespace lockstep

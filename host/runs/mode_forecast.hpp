@@ -10,8 +10,10 @@ namespace lockstep {
 
 /// Around a mode whose density goes by the Mahalanobis distance alone (a normal, a Student t; any elliptical one), however
 /// far from it, the gradient times the mode's covariance points at it. Where that is so, up to an angle whose cosine is over
-/// .999, a descent is foretold to end there. That is believed of a mode once it has come true of ten descents, and as long as
-/// it does of nine in ten. A start from which the end is foretold so costs one gradient where a descent costs 3 to 30: a mode
+/// .999 and to less than a standard deviation of the mode, a descent is foretold to end there: at the mode that is missed
+/// least. (Along axes much narrower than others a start is thousands of standard deviations away, and nearly every gradient is
+/// at a small angle to the way to any mode.) That is believed of a mode once it has come true of ten descents, and as long as
+/// it does of nine in ten; one in 128 of what is believed is tried. A start from which the end is foretold so costs one gradient where a descent costs 3 to 30: a mode
 /// that hides in the tails of another, to be seen from one start in 10^5, is looked for among as many more.
 ///
 /// In one dimension every gradient points at every mode on that side, and nothing is foretold.
@@ -25,8 +27,8 @@ class ModeForecast {
   void came(int mode, bool true_);
   /// The modes that stay, by their numbers of before.
   void keep(const std::vector<int>& modes);
-  /// Of all the columns asked for, the share whose end was foretold; 1 of none.
-  double share() const { return asked_ > 0 ? foretold_ / asked_ : 1; }
+  /// Of all the columns asked for, the share whose end was foretold, and would be believed now.
+  double share() const;
   double asked() const { return asked_; }
 
   template <class Archive>
@@ -38,8 +40,8 @@ class ModeForecast {
   }
 
  private:
-  double asked_ = 0, foretold_ = 0;
-  std::vector<double> right_, wrong_;  // [mode]
+  double asked_ = 0;
+  std::vector<double> foretold_, right_, wrong_;  // [mode]
 };
 
 }  // namespace lockstep

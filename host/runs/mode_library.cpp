@@ -38,13 +38,15 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
   return std::isnan(sum) ? INFINITY : sum;
 }
 
-double ModeLibrary::alignment(int k, const double* x, const double* gradient) const {
+ModeLibrary::Aim ModeLibrary::aim(int k, const double* x, const double* gradient) const {
   using Map = Eigen::Map<const Eigen::VectorXd>;
   const Eigen::Map<const Rows> factor(modes_[k].factor.data(), dim_, dim_);
   const Eigen::VectorXd way = inverse_[k].triangularView<Eigen::Lower>() *
                               (Map(modes_[k].place.data(), dim_) - Map(x, dim_)),
-                        slope = factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_);
-  return way.dot(slope) / (way.norm() * slope.norm());
+                        along = (factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_))
+                                    .stableNormalized();
+  const double to = way.dot(along);
+  return {to / way.norm(), (way - to * along).norm()};
 }
 
 int ModeLibrary::nearest(const double* x, double most) const {

@@ -53,9 +53,12 @@ class ModeLibrary {
 
   /// Squared Mahalanobis distance of x from mode k, or something above `most` where it is more than that.
   double distance(int k, const double* x, double most = INFINITY) const;
-  /// The cosine, in the metric of mode k, of the angle between the gradient at x and the way to the mode: that of factor'
-  /// gradient and factor^-1 (place - x). NaN where one of them is 0.
-  double alignment(int k, const double* x, const double* gradient) const;
+  /// Of the line from x along the gradient, both in the metric of mode k (factor^-1 (place - x), factor' gradient): the cosine
+  /// of its angle with the way to the mode, and how far from that it passes, in standard deviations. NaN where one is 0.
+  struct Aim {
+    double cosine, miss;
+  };
+  Aim aim(int k, const double* x, const double* gradient) const;
   /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
   int nearest(const double* x, double most = INFINITY) const;
   /// The mode whose normal is densest at x, all of one mass; -1 where none is. In many dimensions what a narrow mode holds

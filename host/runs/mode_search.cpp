@@ -156,7 +156,7 @@ class Search {
   /// have cost.
   bool foretells() const {
     constexpr double kTrial = 1024;
-    if (dim_ == 1 || residual_) return false;
+    if (round_ == 0 || dim_ == 1 || residual_) return false;
     const double each = (of_descents() - forecast_.asked()) / (result_.starts - result_.foretold);
     return forecast_.asked() < kTrial || forecast_.share() * each > 1;
   }
@@ -185,16 +185,17 @@ class Search {
     return x;
   }
 
-  /// Counts those whose end is foretold, and believed, as hits; returns the others, with the modes that they should end at
+  /// Counts those whose end is foretold, and believed, as hits, but for a few that are tried; returns the others, with the modes that they should end at
   /// (-1: unknown).
   std::pair<Rows, std::vector<int>> not_foretold(const Rows& from) {
     Vector value;
     Rows gradient;
     descents_.evaluate(from, value, gradient);
     const std::vector<int> mode = forecast_.of(result_.library, from, gradient, context_.threads);
+    constexpr int kTried = 128;  // one in so many descends all the same, for belief to be kept
     std::vector<int> left, expected;
     for (int c = 0; c < int(mode.size()); ++c) {
-      if (mode[c] < 0 || !forecast_.believed(mode[c])) {
+      if (mode[c] < 0 || !forecast_.believed(mode[c]) || c % kTried == 0) {
         left.push_back(c);
         expected.push_back(mode[c]);
         continue;

@@ -147,6 +147,20 @@ TEST(ModeSearch, ForetellsNothingOfWhatIsBent) {
   Case<GaussianTarget> one;  // every gradient leads there: all but the first round
   EXPECT_GT(search_modes(one.context, 0, {.gradients = 1e5}).foretold, 0.5 * 2048);
 }
+// Starts are thousands of standard deviations away along the narrow axes: a small angle says nothing of the wide one.
+TEST(ModeSearch, FindsAModeBesideAnotherAlongAnAxisThatIsWide) {
+  MemoryInput in;
+  std::vector<double> means(10, 0.0), covariances;
+  means[5] = 50;
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < 25; ++i) covariances.push_back(i == 0 ? 100 : i % 6 == 0 ? 1e-4 : 0);
+  in.arrays["means"] = {means, {2, 5}};
+  in.arrays["weights"] = {{0.5, 0.5}, {2}};
+  in.arrays["covariances"] = {covariances, {2, 5, 5}};
+  Case<MixtureTarget> c(in);
+  for (const std::uint32_t unit : {0u, 1u, 2u, 3u, 4u, 5u})
+    EXPECT_EQ(search_modes(c.context, unit, {.gradients = 1e6}).library.size(), 2) << unit;
+}
 TEST(ModeForecast, IsByTheGradientInTheModesMetricAndBelievedOnceItCameTrue) {
   ModeLibrary modes(2);
   for (const double at : {0.0, 10.0}) {
@@ -162,13 +176,23 @@ TEST(ModeForecast, IsByTheGradientInTheModesMetricAndBelievedOnceItCameTrue) {
   gradient.col(0) = -0.01 * (l * l.transpose()).inverse() * from;  // of any elliptical density, this flat
   gradient.col(1) = (l * l.transpose()).inverse() * (second - from);
   gradient.col(2) = -from;  // to the first in another metric
+  // In the metric of a mode that is narrow along one axis, at a small angle to the way, but past the mode.
+  ModeLibrary narrow(2);
+  Mode thin;
+  thin.place = {0, 0};
+  thin.factor = {1, 0, 0, 1e-3};
+  narrow.add(thin);
+  const Eigen::Vector2d beside = -Eigen::Vector2d(3 - 40, 4 * 1e6);  // to a mode at (40, 0) of the same shape
+  EXPECT_GT(narrow.aim(0, from.data(), beside.data()).cosine, 0.999);
+  EXPECT_GT(narrow.aim(0, from.data(), beside.data()).miss, 30);
   ModeForecast forecast;
   EXPECT_THAT(forecast.of(modes, x, gradient, 1), ::testing::ElementsAre(0, 1, -1));
-  EXPECT_NEAR(forecast.share(), 2 / 3., 1e-12);
+  EXPECT_EQ(forecast.share(), 0);  // nothing is believed yet
   for (int n = 0; n < 9; ++n) forecast.came(1, true);
   EXPECT_FALSE(forecast.believed(1));
   forecast.came(1, true);
   EXPECT_TRUE(forecast.believed(1));
+  EXPECT_NEAR(forecast.share(), 1 / 3., 1e-12);
   EXPECT_FALSE(forecast.believed(0));
   forecast.came(1, false);
   EXPECT_TRUE(forecast.believed(1));
