@@ -14,7 +14,7 @@ find_package(CUDAToolkit REQUIRED)
 # Machine code for every architecture from the instructions of the first: nothing here uses what later ones add, and
 # they are made once, which is the larger part of compiling. They go along for architectures still to come. A virtual one
 # ("80-virtual") has these instructions alone, which a GPU's driver compiles when the program starts: where no GPU will run
-# it that shows that all compiles, in half the time.
+# it that shows that all compiles, in two thirds of the time.
 list(GET LOCKSTEP_CUDA_ARCHITECTURES 0 first)
 set(code ${LOCKSTEP_CUDA_ARCHITECTURES})
 if(LOCKSTEP_CUDA_ARCHITECTURES MATCHES "virtual" AND NOT LOCKSTEP_CUDA_ARCHITECTURES MATCHES "^[0-9]+-virtual$")

@@ -13,8 +13,9 @@ namespace lockstep {
 /// .999 and to less than a standard deviation of the mode, a descent is foretold to end there: at the mode that is missed
 /// least. (Along axes much narrower than others a start is thousands of standard deviations away, and nearly every gradient is
 /// at a small angle to the way to any mode.) That is believed of a mode once it has come true of ten descents, and as long as
-/// it does of nine in ten; one in 128 of what is believed is tried. A start from which the end is foretold so costs one gradient where a descent costs 3 to 30: a mode
-/// that hides in the tails of another, to be seen from one start in 10^5, is looked for among as many more.
+/// it does of nine in ten; one in 128 of what is believed is tried. A start from which the end is foretold so costs one
+/// gradient where a descent costs 3 to 30: a mode that hides in the tails of another, to be seen from one start in 10^5, is
+/// looked for among as many more.
 ///
 /// In one dimension every gradient points at every mode on that side, and nothing is foretold.
 class ModeForecast {
