@@ -21,6 +21,7 @@ class Interrupt : public testing::ProgramTest {};
 TEST_F(Interrupt, LeavesWhatThereIs) {
   // Ctrl-C finds the run in warm-up on a slow machine; then there is nothing to keep, and it is tried later.
   for (const int milliseconds : {300, 2000, 10000}) {
+    fs::remove_all(folder_ / "run");
     testing::Program program(
         folder_,
         {"sample", "--target", "gaussian", "--sampler", "hmc", "--warmup", "0", "--chains", "4",
