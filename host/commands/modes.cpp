@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <Eigen/Dense>
+#include <algorithm>
 
 #include "host/commands/plot_scripts.hpp"
 #include "host/commands/run_files.hpp"
@@ -21,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-constexpr const char *kFile = "modes.json", *kScript = "plot_modes.py";
+constexpr const char *kFile = "modes.json", *kPlotScript = "plot_modes.py";
 constexpr int kShown = 20, kShownAxes = 6;
 
 nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target,
@@ -44,7 +45,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
                 {"log_density", m.log_density},
                 {"laplace_log_mass", m.laplace_log_mass}};
     if (!std::isnan(m.log_mass)) {
-      one["share_se"] = errors[k];
+      if (!std::isnan(errors[k])) one["share_se"] = errors[k];
       one["log_mass"] = m.log_mass;
       one["effective_share"] = m.effective_share;
     }
@@ -77,12 +78,17 @@ std::string how_it_ended(const SearchResult& found) {
   if (found.stopped == kSearchDimension)
     return fmt::format("nothing is searched for in over {} dimensions", kMostSearchedDim);
   if (found.stopped == kSearchModes) return fmt::format("the library is full: there are more than {}", n);
+  const double least = found.least_hits();
+  std::string hints;
+  for (int k = 0, hinted = 0; k < n; ++k)
+    if (found.library[k].hits == 0) hints = fmt::format("; {} by the hint alone", ++hinted);
   if (found.stopped == kSearchBudget)
-    return n == 0 ? "the budget is spent"
-                  : fmt::format("the budget is spent; hits of the mode that was found least: {:.0f}",
-                                found.least_hits());
-  return n == 0 ? "as many as are made where nothing is found"
-                : fmt::format("every mode was found {:.0f} times or more", found.least_hits());
+    return std::isinf(least)
+               ? "the budget is spent" + hints
+               : fmt::format("the budget is spent; hits of the mode that was found least: {:.0f}{}", least,
+                             hints);
+  return std::isinf(least) ? "as many as are made where nothing is found" + hints
+                           : fmt::format("every mode was found {:.0f} times or more{}", least, hints);
 }
 
 void print_modes(const SearchResult& found) {
@@ -104,19 +110,31 @@ void print_modes(const SearchResult& found) {
     for (int a = 0; a < axes; ++a) place.push_back(fmt::format("{:.4g}", m.place[a]));
     const bool weighed = !std::isnan(m.log_mass);
     fmt::print("{:>4} {:>8.4f} {:>8} {:>10} {:>10.3f} {:>6.0f} {:>9}  {}{}\n", i + 1, shares[order[i]],
-               weighed ? fmt::format("{:.2g}", errors[order[i]]) : "",
+               std::isnan(errors[order[i]]) ? "?"
+               : weighed                    ? fmt::format("{:.2g}", errors[order[i]])
+                                            : "",
                weighed ? fmt::format("{:.3f}", m.log_mass) : "", m.laplace_log_mass, m.hits,
                weighed ? fmt::format("{:.0f}%", 100 * m.effective_share) : "", fmt::join(place, " "),
                axes < library.dim() ? " .." : "");
   }
   if (n > kShown) fmt::print("     and {} more (--json or --out has them all)\n", n - kShown);
+  if (const int unknown =
+          int(std::count_if(errors.begin(), errors.end(), [](double e) { return std::isnan(e); })))
+    fmt::print(
+        "\nse ?: {} of these shares {} no error, for masses of under {:.0f} % effective draws (heavy tails, "
+        "ridges, modes "
+        "within "
+        "others) are guesses\nthat may be far off, and so is what they are shares of; lockstep evidence and "
+        "sample do not "
+        "go by them\n",
+        unknown, unknown == 1 ? "has" : "have", 100 * Mode::kLeastEffective);
 }
 
 void write_files(const RunOptions& run, const std::string& text, const SearchResult& found) {
   if (run.out.empty()) return;
   write_atomically(run.out / kFile, text);
-  if (run.pictures && found.library.size() > 0 && can_plot(kScript, run.quiet))
-    run_plot(kScript, {"--modes", (run.out / kFile).string(), "--out", run.out.string()}, run.quiet);
+  if (run.pictures && found.library.size() > 0 && can_plot(kPlotScript, run.quiet))
+    run_plot(kPlotScript, {"--modes", (run.out / kFile).string(), "--out", run.out.string()}, run.quiet);
   if (!run.quiet) say("files in " + run.out.string());
 }
 
@@ -134,6 +152,11 @@ void read_search_settings(const RunOptions& run, SearchPlan& plan) {
         "search.temperature is given without search.residual (it is the temperature of that energy). Give "
         "both, or "
         "neither.");
+  if (!run.modes.empty() && !plan.known.empty())
+    throw UserError(
+        "--modes and --init are both given (the modes of the first are shown, and nothing is searched for). "
+        "Keep "
+        "one, or put the points of both into one file.");
   if (!run.modes.empty() && !run.search_settings.empty())
     throw UserError(
         "--modes and settings of the search are both given (with the first nothing is searched for). Keep "

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kShown = 10;
+constexpr std::size_t kShownItems = 10;
 
 void print_method(const RunResult& r, const std::string& base) {
   fmt::print("method {}, base {}\n", r.sampler.name, base);
@@ -21,14 +21,14 @@ void print_items(const std::vector<OneItem>& items) {
   const auto text = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.3f}", v); };
   fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", "item", "log_z", "se", "lower", "upper", "gap",
              "ess");
-  for (std::size_t i = 0; i < std::min(items.size(), kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(items.size(), kShownItems); ++i) {
     const LogZSummary& z = items[i].log_z;
     fmt::print("{:>6} {:>12} {:>8} {:>12} {:>12} {:>8} {:>8}\n", i, text(z.estimate), text(z.se),
                text(z.lower), text(z.upper), text(z.gap),
                text(std::fmin(items[i].weight_ess, items[i].reverse_ess)));
   }
-  if (items.size() > kShown)
-    fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - kShown);
+  if (items.size() > kShownItems)
+    fmt::print("... and {} more (--json, or items.csv of --out, show all)\n", items.size() - kShownItems);
 }
 
 /// A mean over items with the error of the runs for these items and, of others like them, of which there are.
@@ -74,7 +74,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
     if (!std::isnan(value)) fmt::print(", {} {:.4g}", name, value);
   };
   also("rhat_max", d.rhat_max);
-  also("nested_rhat_max", d.nested_rhat_max);
+  also("nested_rhat_max (judged: chains are short)", d.nested_rhat_max);
   also("weight_ess", d.weight_ess);
   for (const auto& [name, count] : d.counters)
     if (count != 0) also(name.c_str(), count);

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kShown = 10;
+constexpr std::size_t kShownRows = 10;
 
 /// With as many decimals as leave `digits` of `scale`; empty for a NaN.
 std::string rounded(double value, double scale, int digits) {
@@ -127,12 +127,12 @@ std::string estimates_table(const RunResult& r, const DrawsSummary& of_draws) {
   const auto& parameters = r.target.parameters;
   std::vector<std::vector<std::string>> rows = {
       {"", "mean", "sd", "5%", "50%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat", "truth"}};
-  for (std::size_t i = 0; i < std::min(parameters.size(), kShown); ++i)
+  for (std::size_t i = 0; i < std::min(parameters.size(), kShownRows); ++i)
     rows.push_back(cells({parameters[i], visited(parameters[i]), entry(e.mean, i), entry(e.mean_se, i),
                           entry(e.sd, i), entry(e.quantiles.q5, i), entry(e.quantiles.q50, i),
                           entry(e.quantiles.q95, i), entry(of_draws.ess_bulk, i), entry(of_draws.ess_tail, i),
                           entry(of_draws.rhat, i), entry(r.truth.mean, i)}));
-  for (std::size_t q = 0; q < std::min(e.quantities.size(), kShown); ++q) {
+  for (std::size_t q = 0; q < std::min(e.quantities.size(), kShownRows); ++q) {
     const auto& [name, value] = e.quantities[q];
     rows.push_back(
         cells({name, visited(name), value, entry(e.quantities_se, name), entry(e.quantities_sd, name),
@@ -143,8 +143,9 @@ std::string estimates_table(const RunResult& r, const DrawsSummary& of_draws) {
   }
   std::string text = aligned(rows);
   const auto more = [&](std::size_t all, const char* what) {
-    if (all > kShown)
-      text += fmt::format("... and {} more {} (--json, and summary.json, have all)\n", all - kShown, what);
+    if (all > kShownRows)
+      text +=
+          fmt::format("... and {} more {} (--json, and summary.json, have all)\n", all - kShownRows, what);
   };
   more(parameters.size(), "parameters");
   more(e.quantities.size(), "quantities");

@@ -5,6 +5,7 @@
 
 #include "host/formats/data.hpp"
 #include "host/formats/data_value.hpp"
+#include "host/formats/npy.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/suggest.hpp"
 
@@ -12,11 +13,6 @@ namespace lockstep {
 namespace {
 
 using Eigen::Index;
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw UserError(fmt::format(text, std::forward<Args>(args)...));
-}
 
 /// `name()` says where the entry stands, such as "row 2, column 3 of means of target mixture"; it is put
 /// together only for a bad entry, because arrays may be large.

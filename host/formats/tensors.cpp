@@ -24,7 +24,7 @@ void require_there(const fs::path& path) {
         fmt::format("{} does not exist (there are no arrays to read). Check the name.", path.string()));
 }
 
-Arrays load_folder(const fs::path& folder) {
+Arrays arrays_of_folder(const fs::path& folder) {
   Arrays arrays;
   for (const fs::path& path : files_in(folder))
     if (path.extension() == ".npy") arrays.emplace(path.stem().string(), load_npy(path));
@@ -60,7 +60,7 @@ bool begins_as_idx(const fs::path& path) {
 Arrays load_tensors(const fs::path& path) {
   require_there(path);
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return load_folder(path);
+  if (fs::is_directory(path, ignored)) return arrays_of_folder(path);
   const std::string ending = path.extension().string();
   if (ending == ".npz") return load_npz(path);
   if (ending == ".safetensors") return load_safetensors(path);

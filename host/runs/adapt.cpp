@@ -291,6 +291,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
+    if (scouted.particles > 0) plan.least = scouted.gradients[u];
     // Neighbours have one ancestor: evenly spread.
     const int every = (scouted.particles + kParticles - 1) / kParticles;
     for (int p = 0; p < scouted.particles; p += every) {

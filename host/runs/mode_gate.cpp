@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kLeastEffective = 0.05, kCoverage = 2;
+constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
 constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
@@ -65,7 +65,7 @@ struct Due {
   bool known;
 };
 Due due_of(const Mode& m, double log_z) {
-  const bool known = m.effective_share >= kLeastEffective;
+  const bool known = m.mass_known();
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
 }
 
@@ -138,16 +138,17 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;
   for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
-  constexpr const char* kAdvice = "more --gradients, or give those you know by --modes FILE";
+  const char* advice = found.full() ? "give those you know by --modes FILE"
+                                    : "more --gradients, or give those you know by --modes FILE";
   if (once > 0)
     v.warnings.push_back(fmt::format(
         "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
-        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n, kAdvice));
+        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n, advice));
   else if (found.unsettled())
     v.warnings.push_back(fmt::format(
-        "the search for modes ended with its budget after {:.0f} descents, of which {:.0f} ended "
-        "at the {} found: there may be more; {}",
-        found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n), kAdvice));
+        "the search for modes ended with its budget after {:.0f} starts, of which {:.0f} led "
+        "to the {} found: there may be more; {}",
+        found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n), advice));
 }
 
 }  // namespace
@@ -169,10 +170,14 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
                          std::optional<double> scout_log_z, int threads) {
   const ModeLibrary& library = found.library;
   ModesVerdict v;
-  v.summary = {library.size(), found.stopped, found.starts, found.gradients};
+  v.summary.found = library.size();
+  v.summary.stopped = found.stopped;
+  v.summary.starts = found.starts;
+  v.summary.gradients = found.gradients;
   warn_of_unseen(v, found);
   if (library.size() > 0) {
-    v.summary.least_hits = found.least_hits();
+    const double least = found.least_hits();
+    v.summary.least_hits = std::isfinite(least) ? least : NAN;
     for (int k = 0; k < library.size(); ++k)
       v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
   }

@@ -14,18 +14,18 @@
 namespace lockstep {
 namespace {
 
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-void put_triangle(std::vector<double>& list, const Rows& m) {
+void put_triangle(std::vector<double>& list, const ByRows& m) {
   for (int i = 0; i < m.rows(); ++i) list.insert(list.end(), m.row(i).begin(), m.row(i).begin() + i + 1);
 }
 /// A mode's place, L^-1 and L = sqrt(widened) factor; returns log |L|.
 double put_normal(std::vector<double>& list, const Mode& mode, double widened = 1) {
   const int d = int(mode.place.size());
-  Rows factor = Eigen::Map<const Rows>(mode.factor.data(), d, d);
+  ByRows factor = Eigen::Map<const ByRows>(mode.factor.data(), d, d);
   if (widened != 1) factor *= std::sqrt(widened);
   list.insert(list.end(), mode.place.begin(), mode.place.end());
-  put_triangle(list, factor.triangularView<Eigen::Lower>().solve(Rows(Rows::Identity(d, d))));
+  put_triangle(list, factor.triangularView<Eigen::Lower>().solve(ByRows(ByRows::Identity(d, d))));
   put_triangle(list, factor);
   return factor.diagonal().array().log().sum();
 }

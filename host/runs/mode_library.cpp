@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 void ModeLibrary::add(Mode mode) {
   modes_.push_back(std::move(mode));
@@ -18,7 +18,7 @@ void ModeLibrary::add(Mode mode) {
 
 void ModeLibrary::measure() {
   while (inverse_.size() < modes_.size()) {
-    const Eigen::Map<const Rows> factor(modes_[inverse_.size()].factor.data(), dim_, dim_);
+    const Eigen::Map<const ByRows> factor(modes_[inverse_.size()].factor.data(), dim_, dim_);
     inverse_.push_back(factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_)));
     widest_.push_back(factor.squaredNorm());  // the trace
     log_det_.push_back(2 * factor.diagonal().array().log().sum());
@@ -40,7 +40,7 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
 
 ModeLibrary::Aim ModeLibrary::aim(int k, const double* x, const double* gradient) const {
   using Map = Eigen::Map<const Eigen::VectorXd>;
-  const Eigen::Map<const Rows> factor(modes_[k].factor.data(), dim_, dim_);
+  const Eigen::Map<const ByRows> factor(modes_[k].factor.data(), dim_, dim_);
   const Eigen::VectorXd way = inverse_[k].triangularView<Eigen::Lower>() *
                               (Map(modes_[k].place.data(), dim_) - Map(x, dim_)),
                         along = (factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_))

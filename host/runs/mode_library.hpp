@@ -21,6 +21,11 @@ struct Mode {
   double laplace_log_mass = NAN, log_mass = NAN, effective_share = NAN;
   double hits = 0;  // descents that ended there
 
+  /// Whether the mass by importance sampling, and its error, can be relied on: that so large a share of its draws is
+  /// effective.
+  bool mass_known() const { return effective_share >= kLeastEffective; }
+  static constexpr double kLeastEffective = 0.05;
+
   /// By importance sampling where that was done.
   double best_log_mass() const { return std::isnan(log_mass) ? laplace_log_mass : log_mass; }
 

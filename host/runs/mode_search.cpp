@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-using Rows = PointEngine::Rows;
+using ByRows = PointEngine::Rows;
 using Vector = Eigen::VectorXd;
 
 constexpr int kLeastStarts = 2048, kManyDescents = 131072, kManyStarts = 1 << 19, kLeastHits = 10;
@@ -56,11 +56,10 @@ class Search {
 
   SearchResult run() {
     const std::string name = fmt::format("rounds {}", unit_);
-    if (!context_.stages->take_up(name, *this))
-      for (int n = 0; n < known(); ++n) consider(plan_.known[n], 0);
+    if (!context_.stages->take_up(name, *this)) take_in_known();
     while (result_.stopped.empty()) {
       const double before = of_descents(), made = result_.starts;
-      const Rows from = starts();
+      const ByRows from = starts();
       if (result_.library.size() == 0 || !foretells()) {
         descend(residual_ && result_.library.size() > 0 ? beside_known(from) : from);
       } else {
@@ -113,7 +112,6 @@ class Search {
   }
 
  private:
-  int known() const { return int(std::min<std::size_t>(plan_.known.size(), kMostKnown)); }
   double of_descents() const { return descents_.evaluations() + (residual_ ? residual_->evaluations() : 0); }
   double spent() const { return of_descents() + points_.evaluations(); }
   double least_hits() const {
@@ -145,10 +143,12 @@ class Search {
     return "";
   }
   /// Where nobody has planned gradients: iterations cost about what a descent does, or a trajectory that mixes well. That
-  /// may not pay for the least number of descents; then as if every iteration cost a descent.
+  /// may not pay for the least number of descents; then as if every iteration cost a descent. And a short run is no reason
+  /// to look less than the scout has.
   double share_of_iterations() const {
     const double each = spent() / result_.starts, share = kSearchShare * plan_.iterations;
-    return share * std::clamp(1.1 * kLeastStarts * each / share, std::min(each, kUsualTrajectory), each);
+    return std::max(plan_.least, share * std::clamp(1.1 * kLeastStarts * each / share,
+                                                    std::min(each, kUsualTrajectory), each));
   }
   double mass_cost() const { return double(kMassDraws) * std::min(kMassModes, result_.library.size()); }
 
@@ -171,25 +171,24 @@ class Search {
     return int(std::clamp(left, 1.0, std::min(plan_.first_starts * std::pow(kGrowth, round_), most)));
   }
 
-  Rows starts() {
-    const int extra = round_ == 0 ? known() + int(plan_.particles.size()) / dim_ : 0;
+  ByRows starts() {
+    const int extra = round_ == 0 ? int(plan_.particles.size()) / dim_ : 0;
     const double widest = widened(result_.library, plan_.init_scale);
     result_.scale = std::max(result_.scale, widest);
-    Rows x =
+    ByRows x =
         mode_starts(context_, unit_, result_.library, widest, std::uint64_t(result_.starts), round_size());
     const Eigen::Index n = x.cols();
     x.conservativeResize(dim_, n + extra);
     for (int c = 0; c < extra; ++c)
-      for (int i = 0; i < dim_; ++i)
-        x(i, n + c) = c < known() ? plan_.known[c][i] : plan_.particles[std::size_t(c - known()) * dim_ + i];
+      for (int i = 0; i < dim_; ++i) x(i, n + c) = plan_.particles[std::size_t(c) * dim_ + i];
     return x;
   }
 
   /// Counts those whose end is foretold, and believed, as hits, but for a few that are tried; returns the others, with the modes that they should end at
   /// (-1: unknown).
-  std::pair<Rows, std::vector<int>> not_foretold(const Rows& from) {
+  std::pair<ByRows, std::vector<int>> not_foretold(const ByRows& from) {
     Vector value;
-    Rows gradient;
+    ByRows gradient;
     descents_.evaluate(from, value, gradient);
     const std::vector<int> mode = forecast_.of(result_.library, from, gradient, context_.threads);
     constexpr int kTried = 128;  // one in so many descends all the same, for belief to be kept
@@ -205,12 +204,12 @@ class Search {
       result_.ended += 1;
       result_.foretold += 1;
     }
-    return {Rows(from(Eigen::all, left)), expected};
+    return {ByRows(from(Eigen::all, left)), expected};
   }
 
   /// Lets them all descend, and takes in where they come to rest, the highest first.
   /// `expected`: the modes that forecasts say, if they were asked.
-  void descend(const Rows& from, const std::vector<int>& expected = {}) {
+  void descend(const ByRows& from, const std::vector<int>& expected = {}) {
     for (Eigen::Index first = 0; first < from.cols(); first += descents_.at_once()) {
       if (first > 0 && !expected.empty() && spent() + mass_cost() >= budget_)
         break;  // more descend than had been foretold
@@ -225,7 +224,7 @@ class Search {
   }
   /// Lets them descend on the residual energy of the modes known, and returns what comes to rest elsewhere, to be refined
   /// without it; at a known mode it is found again.
-  Rows beside_known(const Rows& from) {
+  ByRows beside_known(const ByRows& from) {
     residual_->set_known(result_.library);
     std::vector<Vector> others;
     for (Eigen::Index first = 0; first < from.cols(); first += residual_->at_once()) {
@@ -241,9 +240,22 @@ class Search {
       }
     }
     result_.starts += double(from.cols()) - double(others.size());  // these count when they go on
-    Rows on(dim_, others.size());
+    ByRows on(dim_, others.size());
     for (std::size_t c = 0; c < others.size(); ++c) on.col(Eigen::Index(c)) = others[c];
     return on;
+  }
+
+  /// Points that somebody gives: modes, or what descents from them find. Those are no hits, for nobody met them by chance.
+  void take_in_known() {
+    std::vector<Vector> others;
+    for (int n = 0; n < std::min<int>(plan_.known.size(), kMostKnown); ++n)
+      if (!consider(plan_.known[n], 0)) others.push_back(plan_.known[n]);
+    for (std::size_t first = 0; first < others.size(); first += descents_.at_once()) {
+      ByRows from(dim_, std::min<std::size_t>(others.size() - first, descents_.at_once()));
+      for (Eigen::Index c = 0; c < from.cols(); ++c) from.col(c) = others[first + c];
+      const DescentEnds ends = descents_.run(from);
+      for (const int c : ends.rested) consider(ends.place.col(c), 0);
+    }
   }
 
   /// Counts hits, and looks closer where there is no mode yet. Returns for each descent the mode, known before, that it found
@@ -341,7 +353,8 @@ int descents_at_once(int dim) {
 
 double SearchResult::least_hits() const {
   double least = INFINITY;
-  for (int k = 0; k < library.size(); ++k) least = std::min(least, library[k].hits);
+  for (int k = 0; k < library.size(); ++k)
+    if (library[k].hits > 0) least = std::min(least, library[k].hits);
   return least;
 }
 

@@ -28,7 +28,8 @@ struct SearchPlan {
       {};                    // [particle][axis] of levels on the way to the target: starts of the first round
   double gradients = 2.5e6;  // that it may spend
   double iterations =
-      0;  // where nobody has planned gradients: those that the run will make, of all its chains
+      0;             // where nobody has planned gradients: those that the run will make, of all its chains
+  double least = 0;  // then: gradients that it may spend all the same
   int first_starts = 256;  // of the first round; of the next four times as many, up to 1024
   ResidualEnergyOf residual = ResidualEnergyOf::none;
   double temperature = 1.05;  // of the residual energy
@@ -49,7 +50,7 @@ struct SearchResult {
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
   double scale = 0;              // the widest normal about 0 that starts were drawn from
-  double least_hits() const, total_hits() const;
+  double least_hits() const, total_hits() const;  // the least of those that were hit; infinite where none was
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;

@@ -2,6 +2,7 @@
 #include "host/runs/mode_shape.hpp"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 
 namespace lockstep {
@@ -121,13 +122,20 @@ void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& co
 std::vector<double> share_errors(const ModeLibrary& library) {
   const std::vector<double> p = library.shares();
   std::vector<double> part(p.size(), 0.0), errors(p.size());  // p_k^2 v_k
-  double all = 0;
+  double all = 0, guessed = 0;
+  const double total = library.log_total();
   for (int k = 0; k < library.size(); ++k) {
     const Mode& m = library[k];
-    if (!(m.effective_share > 0)) continue;  // not weighed
+    if (std::isnan(m.log_mass)) continue;  // not weighed
+    if (!m.mass_known()) {
+      part[k] = NAN;
+      guessed += std::exp(std::max(m.log_mass, m.laplace_log_mass) - total);
+      continue;
+    }
     part[k] = p[k] * p[k] * (1 / m.effective_share - 1) / kMassDraws;
     all += part[k];
   }
+  if (guessed > 0.01) all = NAN;
   for (std::size_t k = 0; k < p.size(); ++k)
     errors[k] = std::sqrt((1 - p[k]) * (1 - p[k]) * part[k] + p[k] * p[k] * (all - part[k]));
   return errors;

@@ -26,7 +26,8 @@ void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& co
 
 /// Standard errors of a library's shares p, by those of the masses that draws have weighed: their relative variances are
 /// v_k = (1 / effective_share_k - 1) / 256, and se_k^2 = p_k^2 ((1 - p_k)^2 v_k + sum of p_j^2 v_j over the others), to
-/// first order. Of masses by Laplace's approximation no error is known: they count as exact.
+/// first order. Of masses by Laplace's approximation no error is known: they count as exact. NaN where a mass is a guess
+/// (Mode::mass_known); for all where guesses may hold over 1 % of the total, for then nobody knows that.
 std::vector<double> share_errors(const ModeLibrary& library);
 
 }  // namespace lockstep

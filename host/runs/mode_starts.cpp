@@ -9,22 +9,44 @@ namespace lockstep {
 namespace {
 
 using Vector = Eigen::VectorXd;
-constexpr double kOwnScales = 0.25;  // of the starts of later rounds
+// Of the starts of later rounds; and those from far outside, for the scale may be far too narrow.
+constexpr double kOwnScales = 0.25, kFar = 1 / 32.0;
+constexpr double kFarthest = 100;  // times the widest scale
+constexpr double kNothing = 20;    // log mass below the largest: says nothing of where the others lie
 
-/// The mean of the modes' places, and the variance between them on an axis.
+/// The mean of the places of the modes that hold anything, and the variance between them on an axis.
 std::pair<Vector, double> spread_of(const ModeLibrary& modes) {
-  const int d = modes.dim(), k = modes.size();
-  const auto place = [&](int m) { return Eigen::Map<const Vector>(modes[m].place.data(), d); };
+  const int d = modes.dim();
+  double largest = -INFINITY;
+  for (int m = 0; m < modes.size(); ++m) largest = std::max(largest, modes[m].laplace_log_mass);
+  std::vector<Eigen::Map<const Vector>> places;
+  for (int m = 0; m < modes.size(); ++m)
+    if (!(modes[m].laplace_log_mass < largest - kNothing)) places.emplace_back(modes[m].place.data(), d);
+  const double k = double(places.size());
   Vector mean = Vector::Zero(d);
   double variance = 0;
-  for (int m = 0; m < k; ++m) mean += place(m) / k;
-  for (int m = 0; m < k && k > 1; ++m) variance += (place(m) - mean).squaredNorm() / (d * (k - 1.0));
+  for (const auto& place : places) mean += place / k;
+  for (const auto& place : places)
+    if (k > 1) variance += (place - mean).squaredNorm() / (d * (k - 1));
   return {mean, variance};
+}
+
+/// Within which distance of 0, on each axis, the modes lie with two of their standard deviations; infinite of none.
+double extent_of(const ModeLibrary& modes) {
+  const int d = modes.dim();
+  double extent = modes.size() > 0 ? 0 : INFINITY;
+  for (int m = 0; m < modes.size(); ++m)
+    for (int i = 0; i < d; ++i) {
+      const Eigen::Map<const Vector> row(modes[m].factor.data() + std::size_t(i) * d, d);
+      extent = std::max(extent, std::abs(modes[m].place[i]) + 2 * row.norm());
+    }
+  return extent;
 }
 
 }  // namespace
 
 double widened(const ModeLibrary& modes, double scale) {
+  if (modes.size() == 0) return scale;
   const auto [mean, variance] = spread_of(modes);
   const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
                widest = mean.cwiseAbs().maxCoeff();
@@ -36,18 +58,21 @@ double widened(const ModeLibrary& modes, double scale) {
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
                               double widest, std::uint64_t first, int count) {
   const int d = modes.dim();
-  const bool alone = modes.size() < 2;
   const auto spread = spread_of(modes);
   const Vector& mean = spread.first;
-  const double variance = spread.second;
+  const double variance = spread.second, closest = std::min(0.1 * widest, extent_of(modes));
+  const bool alone = !(variance > 0);
   PointEngine::Rows x(d, count);
 #pragma omp parallel for num_threads(context.threads) schedule(static)
   for (int c = 0; c < count; ++c) {
     RandomStream random(Purpose::mode_start, context.key,
                         (std::uint64_t(unit) << 32) | (first + std::uint64_t(c)));
-    const bool own = alone || random.uniform() < kOwnScales;
+    const bool far = modes.size() > 0 && random.uniform() < kFar;
+    const bool own = far || alone || random.uniform() < kOwnScales;
     const double u = random.uniform();
-    const double scale = own ? widest * std::pow(10.0, u - 1) : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
+    const double scale = far   ? widest * std::pow(kFarthest, u)
+                         : own ? closest * std::pow(widest / closest, u)
+                               : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
     for (int i = 0; i < d; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
   }
   return x;

@@ -45,7 +45,7 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
   double total = 0, covered = 0;  // shares of what was found; of the scout's Z
   int good = 0;
   for (int k = 0; k < library.size(); ++k) {
-    const bool known = library[k].effective_share >= 0.05;
+    const bool known = library[k].mass_known();
     good += known;
     covered += known ? std::exp(library[k].log_mass - found.log_z[unit]) : 0;
     mass.push_back(total += known ? shares[k] : 0);

@@ -43,7 +43,7 @@ struct Setting {
 enum class Kind { setting, truth, published };
 
 /// One line below the header: the setting itself, or what belongs to it.
-struct Line {
+struct TableLine {
   Kind kind;
   const Setting* setting;
 };
@@ -97,16 +97,16 @@ std::string gradients_text(const Setting& setting) {
 
 /// One column of a table; `text` gives the cell of a line.
 template <class Text>
-Column make_column(const std::string& header, const std::vector<Line>& lines, const Text& text) {
+Column make_column(const std::string& header, const std::vector<TableLine>& lines, const Text& text) {
   Column column{header};
-  for (const Line& line : lines) column.push_back(text(line));
+  for (const TableLine& line : lines) column.push_back(text(line));
   return column;
 }
 
 /// The columns of one quantity: mean ± sd with truth and published value, RMSE, z of the bias.
-std::vector<Column> quantity_columns(const std::string& quantity, const std::vector<Line>& lines) {
+std::vector<Column> quantity_columns(const std::string& quantity, const std::vector<TableLine>& lines) {
   std::vector<Column> columns{{quantity}, {"RMSE"}, {"z"}};
-  for (const Line& line : lines) {
+  for (const TableLine& line : lines) {
     const auto found = line.setting->statistics.find(quantity);
     std::string first, rmse, z;
     if (line.kind == Kind::truth) first = truth_text(*line.setting, quantity);
@@ -159,7 +159,8 @@ std::vector<Setting> collect(const Study& study, const std::vector<ResultRow>& r
 }
 
 /// The lines of one group: the common truth, the settings, below each what belongs to it alone.
-std::vector<Line> lines_of(const std::vector<Setting>& settings, const std::vector<std::string>& quantities) {
+std::vector<TableLine> lines_of(const std::vector<Setting>& settings,
+                                const std::vector<std::string>& quantities) {
   const auto any = [&](const Setting& setting, const auto& text) {
     return std::any_of(quantities.begin(), quantities.end(),
                        [&](const std::string& quantity) { return !text(setting, quantity).empty(); });
@@ -169,7 +170,7 @@ std::vector<Line> lines_of(const std::vector<Setting>& settings, const std::vect
       return truth_text(setting, quantity) == truth_text(settings[0], quantity);
     });
   });
-  std::vector<Line> lines;
+  std::vector<TableLine> lines;
   if (shared && any(settings[0], truth_text)) lines.push_back({Kind::truth, &settings[0]});
   for (const Setting& setting : settings) {
     lines.push_back({Kind::setting, &setting});
@@ -200,15 +201,15 @@ std::size_t total_width(const std::vector<Column>& columns) {
 void append_group(std::vector<StudyTable>& tables, const std::string& title,
                   const std::vector<Setting>& settings, const std::vector<std::string>& quantities,
                   const Verdicts& verdicts, std::size_t width) {
-  const std::vector<Line> lines = lines_of(settings, quantities);
-  const Column labels = make_column("setting", lines, [](const Line& line) -> std::string {
+  const std::vector<TableLine> lines = lines_of(settings, quantities);
+  const Column labels = make_column("setting", lines, [](const TableLine& line) -> std::string {
     if (line.kind == Kind::setting) return line.setting->label;
     return line.kind == Kind::truth ? "  truth" : "  published";
   });
-  const Column gradients = make_column("gradients", lines, [](const Line& line) {
+  const Column gradients = make_column("gradients", lines, [](const TableLine& line) {
     return line.kind == Kind::setting ? gradients_text(*line.setting) : "";
   });
-  const Column verdict = make_column("verdict", lines, [&](const Line& line) {
+  const Column verdict = make_column("verdict", lines, [&](const TableLine& line) {
     const auto found = verdicts.find(line.setting->label);
     return line.kind == Kind::setting && found != verdicts.end() ? found->second : "";
   });

@@ -101,10 +101,11 @@ std::string near_or_known(std::string_view name, const std::vector<std::string>&
   std::string near = did_you_mean(name, known);
   if (!near.empty()) return near;
   if (known.empty()) return fmt::format("There are no {}.", plural);
-  constexpr std::size_t most = 5;
-  std::vector<std::string> some = known.size() > most ? nearest(name, known, most) : known;
+  constexpr std::size_t all = 10, most = 5;
+  const bool too_many = known.size() > all;
+  std::vector<std::string> some = too_many ? nearest(name, known, most) : known;
   for (std::string& one : some) one = one_line(one, 40);
-  const std::string more = known.size() > most ? fmt::format(" and {} more", known.size() - most) : "";
+  const std::string more = too_many ? fmt::format(" and {} more", known.size() - most) : "";
   return fmt::format("Known {}: {}{}.", plural, fmt::join(some, ", "), more);
 }
 

@@ -84,43 +84,45 @@ TEST(Mixture, KnowsTheComponentAPositionBelongsTo) {
   EXPECT_NEAR(b.truth.quantities[0], 0.5, 1e-15);
 }
 
-std::string complaint(const MemoryInput& in) { return build_complaint<MixtureTarget>(in); }
+std::string mixture_complaint(const MemoryInput& in) { return build_complaint<MixtureTarget>(in); }
 
 TEST(MixtureData, EveryMistakeIsNamed) {
-  EXPECT_THAT(complaint({}), HasSubstr("no data"));
+  EXPECT_THAT(mixture_complaint({}), HasSubstr("no data"));
   auto with = [](MemoryInput in, const std::string& name, DataArray array) {
     in.arrays[name] = std::move(array);
     return in;
   };
   MemoryInput good = spherical_mixture(), full = full_mixture();
-  EXPECT_THAT(complaint(with(good, "means", {{1, 2, 3}, {3}})), HasSubstr("means is not a table"));
-  EXPECT_THAT(complaint(with(good, "means", {{}, {0, 0}})), HasSubstr("means is not a table"));
+  EXPECT_THAT(mixture_complaint(with(good, "means", {{1, 2, 3}, {3}})), HasSubstr("means is not a table"));
+  EXPECT_THAT(mixture_complaint(with(good, "means", {{}, {0, 0}})), HasSubstr("means is not a table"));
   EXPECT_THAT(
-      complaint(with(good, "weights", {{1, 1}, {2}})),
+      mixture_complaint(with(good, "weights", {{1, 1}, {2}})),
       HasSubstr(
           "weights has shape [2] (means has 3 components in 3 dimensions). Give weights the shape [3]"));
-  EXPECT_THAT(complaint(with(good, "weights", {{1, 1, 1}, {1, 3}})), HasSubstr("weights has shape [1][3]"));
-  EXPECT_THAT(complaint(with(good, "weights", {{1, 0, 1}, {3}})),
+  EXPECT_THAT(mixture_complaint(with(good, "weights", {{1, 1, 1}, {1, 3}})),
+              HasSubstr("weights has shape [1][3]"));
+  EXPECT_THAT(mixture_complaint(with(good, "weights", {{1, 0, 1}, {3}})),
               HasSubstr("weights has an entry that is not"));
-  EXPECT_THAT(complaint(with(good, "sds", {{1, 1, 1, 1}, {4}})), HasSubstr("sds has shape [4]"));
-  EXPECT_THAT(complaint(with(good, "sds", {{1, -1, 1}, {3}})), HasSubstr("sds has an entry that is not"));
-  EXPECT_THAT(complaint(with(good, "covariances", full.arrays.at("covariances"))),
+  EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1, 1, 1}, {4}})), HasSubstr("sds has shape [4]"));
+  EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, -1, 1}, {3}})),
+              HasSubstr("sds has an entry that is not"));
+  EXPECT_THAT(mixture_complaint(with(good, "covariances", full.arrays.at("covariances"))),
               HasSubstr("both or neither"));
   MemoryInput neither = good;
   neither.arrays.erase("sds");
-  EXPECT_THAT(complaint(neither), HasSubstr("both or neither"));
+  EXPECT_THAT(mixture_complaint(neither), HasSubstr("both or neither"));
   DataArray s = full.arrays.at("covariances");
   s.shape = {9, 3};
-  EXPECT_THAT(complaint(with(full, "covariances", s)),
+  EXPECT_THAT(mixture_complaint(with(full, "covariances", s)),
               HasSubstr("covariances has shape [9][3] (means has 3 components in 3 dimensions). "
                         "Give covariances the shape [3][3][3]"));
   s = full.arrays.at("covariances");
   s.values[9 + 1] += 0.1;  // the second component, no longer symmetric
-  EXPECT_THAT(complaint(with(full, "covariances", s)),
+  EXPECT_THAT(mixture_complaint(with(full, "covariances", s)),
               HasSubstr("covariances[1] is not symmetric positive definite"));
   s = full.arrays.at("covariances");
   s.values[18] = -2;
-  EXPECT_THAT(complaint(with(full, "covariances", s)),
+  EXPECT_THAT(mixture_complaint(with(full, "covariances", s)),
               HasSubstr("covariances[2] is not symmetric positive definite"));
   MixtureTarget::build(good);  // and the data they were made from are fine
   MixtureTarget::build(full);

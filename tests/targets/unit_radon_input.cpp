@@ -30,7 +30,7 @@ TEST(RadonInput, SettingsSimulateHouseholds) {
   EXPECT_EQ(RadonTarget::build(in).density.dim, 10);
 }
 
-std::string complaint(const MemoryInput& in) { return build_complaint<RadonTarget>(in); }
+std::string radon_complaint(const MemoryInput& in) { return build_complaint<RadonTarget>(in); }
 
 TEST(RadonInput, EveryMistakeIsNamed) {
   const MemoryInput good = radon_input(households(3, 12, 1));
@@ -44,37 +44,39 @@ TEST(RadonInput, EveryMistakeIsNamed) {
     in.arrays[name] = std::move(array);
     return in;
   };
-  EXPECT_THAT(complaint(with("county", 2, 0)), HasSubstr("entry 3 of county is 0"));
-  EXPECT_THAT(complaint(with("county", 2, -4)), HasSubstr("entry 3 of county is -4"));
-  EXPECT_THAT(complaint(with("county", 0, 1.5)), HasSubstr("entry 1 of county is 1.5"));
-  EXPECT_THAT(complaint(with("county", 0, 1e9)), HasSubstr("at most 10000 counties"));
-  EXPECT_THAT(complaint(with("county", 0, 5)), HasSubstr("county 4 has no household, and county 5 has"));
-  EXPECT_THAT(complaint(with("floor", 11, 2)), HasSubstr("entry 12 of floor is 2"));
-  EXPECT_THAT(complaint(with("floor", 11, 0.5)), HasSubstr("entry 12 of floor is 0.5"));
+  EXPECT_THAT(radon_complaint(with("county", 2, 0)), HasSubstr("entry 3 of county is 0"));
+  EXPECT_THAT(radon_complaint(with("county", 2, -4)), HasSubstr("entry 3 of county is -4"));
+  EXPECT_THAT(radon_complaint(with("county", 0, 1.5)), HasSubstr("entry 1 of county is 1.5"));
+  EXPECT_THAT(radon_complaint(with("county", 0, 1e9)), HasSubstr("at most 10000 counties"));
+  EXPECT_THAT(radon_complaint(with("county", 0, 5)),
+              HasSubstr("county 4 has no household, and county 5 has"));
+  EXPECT_THAT(radon_complaint(with("floor", 11, 2)), HasSubstr("entry 12 of floor is 2"));
+  EXPECT_THAT(radon_complaint(with("floor", 11, 0.5)), HasSubstr("entry 12 of floor is 0.5"));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const char* name : {"y", "county", "floor", "log_uranium"}) {
-    EXPECT_THAT(complaint(with(name, 1, nan)),
+    EXPECT_THAT(radon_complaint(with(name, 1, nan)),
                 HasSubstr("entry 2 of " + std::string(name) + " is no finite"));
-    EXPECT_THAT(complaint(shaped(name, {std::vector<double>(12, 1.0), {3, 4}})),
+    EXPECT_THAT(radon_complaint(shaped(name, {std::vector<double>(12, 1.0), {3, 4}})),
                 HasSubstr(std::string(name) + " is no plain list"));
     if (std::string(name) != "y") {
-      EXPECT_THAT(complaint(shaped(name, {std::vector<double>(11, 1.0), {11}})),
+      EXPECT_THAT(radon_complaint(shaped(name, {std::vector<double>(11, 1.0), {11}})),
                   HasSubstr(std::string(name) + " has 11 entries and y has 12"));
     }
     MemoryInput in = good;
     in.arrays.erase(name);
     EXPECT_THROW(RadonTarget::build(in), UserError) << name;
   }
-  EXPECT_THAT(complaint(shaped("y", {{}, {0}})), HasSubstr("y is no plain list"));
-  EXPECT_THAT(complaint(shaped("y", {std::vector<double>(12, 1.0), {12}})), HasSubstr("y is fitted exactly"));
+  EXPECT_THAT(radon_complaint(shaped("y", {{}, {0}})), HasSubstr("y is no plain list"));
+  EXPECT_THAT(radon_complaint(shaped("y", {std::vector<double>(12, 1.0), {12}})),
+              HasSubstr("y is fitted exactly"));
   for (const char* key : {"counties", "households", "seed"}) {
     MemoryInput in = good;
     in.numbers[key] = 20;
-    EXPECT_THAT(complaint(in), HasSubstr("target." + std::string(key) + " is given beside data"));
+    EXPECT_THAT(radon_complaint(in), HasSubstr("target." + std::string(key) + " is given beside data"));
   }
   MemoryInput in;
   in.numbers = {{"counties", 9}, {"households", 8}};
-  EXPECT_THAT(complaint(in), HasSubstr("target.households is below target.counties"));
+  EXPECT_THAT(radon_complaint(in), HasSubstr("target.households is below target.counties"));
 }
 
 class RadonFiles : public FolderTest {

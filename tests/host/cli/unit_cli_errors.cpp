@@ -12,7 +12,7 @@ using namespace testing;
 TEST(CommandLineTest, RefusesUnknownNames) {
   refuses({"sampel"}, "'sampel' is no command of lockstep (so there is nothing to do). Did you mean sample?");
   refuses({"sampel", "--target", "t"}, "Did you mean sample?");
-  refuses({"qqqqq"}, "Known commands: study, modes, check, sample, targets and 3 more.");
+  refuses({"qqqqq"}, "Known commands: targets, samplers, devices, sample, evidence, study, modes, check.");
   refuses({"--target", "t"}, "--target stands before the command (options belong to one).");
   refuses(sample({"--chians", "3"}),
           "--chians is no option of lockstep sample (it would have no effect). Did you mean --chains?");

@@ -63,6 +63,8 @@ TEST_F(CommandErrors, SettingsOfASearch) {
   search({"--set", "search.temperature=1.1"}, "without search.residual");
   put("places.csv", "1,2\n3,4\n");
   search({"--modes", "places.csv", "--set", "search.starts=4"}, "Keep one");
+  search({"--modes", "places.csv", "--init", "places.csv"},
+         "Keep one, or put the points of both into one file");
   sample_refuses({"--set", "search.residual=log"}, "is for a search by itself");
 }
 

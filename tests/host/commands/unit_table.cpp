@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
-Json example() {
-  return Json::parse(R"({
+Ordered example() {
+  return Ordered::parse(R"({
     "command": "sample",
     "target": {"name": "t", "dim": 2, "parameters": ["mu", "log_tau"]},
     "estimates": {"mean": [4.4721, -0.81234], "mean_se": [0.0123, 0.00456], "sd": [3.1234, 1.2345],
@@ -25,7 +25,7 @@ Json example() {
     "log_z": {"estimate": -31.5, "se": 0.01}})");
 }
 
-std::string table(const Json& summary) {
+std::string table(const Ordered& summary) {
   const auto result = from_json<SampleResult>(summary);
   return estimates_table(result, result.diagnostics.of_draws);
 }
@@ -41,7 +41,7 @@ TEST(EstimatesTable, HasTheColumnsOfArviz) {
 }
 
 TEST(EstimatesTable, ShowsATruthWhereThereIsOne) {
-  Json s = example();
+  Ordered s = example();
   s["truth"] = {{"mean", {4.5, -0.8}}, {"log_z", -31.49}};
   const std::string text = table(s);
   EXPECT_NE(text.find("r_hat  truth\n"), std::string::npos) << text;
@@ -51,7 +51,7 @@ TEST(EstimatesTable, ShowsATruthWhereThereIsOne) {
 
 /// What is unknown is an empty cell, and what was never visited says so.
 TEST(EstimatesTable, UnknownFiguresAreEmpty) {
-  Json s = example();
+  Ordered s = example();
   s["estimates"]["mean_se"] = {0.0123, nullptr};
   for (const char* part : {"quantities", "quantities_se"}) s["estimates"][part].erase("tau");
   s["estimates"]["quantities"]["probability_mode[0]"] = 1e-26;  // the far tail of a smooth indicator
@@ -70,7 +70,7 @@ TEST(EstimatesTable, UnknownFiguresAreEmpty) {
 
 /// Of moments alone there are fewer columns, and a line says what is missing.
 TEST(EstimatesTable, SaysWhatIsMissing) {
-  Json s = example();
+  Ordered s = example();
   s.erase("diagnostics");
   for (const char* key : {"quantiles", "quantities_quantiles", "quantities_sd"}) s["estimates"].erase(key);
   const std::string text = table(s);
@@ -81,7 +81,7 @@ TEST(EstimatesTable, SaysWhatIsMissing) {
 }
 
 TEST(EstimatesTable, ShowsTenAndCountsTheRest) {
-  Json s = example();
+  Ordered s = example();
   s["target"]["parameters"] = std::vector<std::string>(12, "p");
   s["estimates"]["mean"] = std::vector<double>(12, 1.0);
   const std::string text = table(s);

@@ -19,7 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// SplitMix64, as in make_arviz_fixtures.py.
 struct SplitMix {
@@ -39,7 +38,7 @@ struct Case {
   double expected(const std::string& name) const {
     const Json& value = fields.at("expected").at(name);
     if (value.is_number()) return value;
-    return value == "nan" ? nan_value : infinity;
+    return value == "nan" ? nan_value : INFINITY;
   }
 };
 
@@ -182,7 +181,7 @@ TEST(Diagnostics, NonFiniteAndTooFewDrawsGiveNan) {
   std::vector<double> draws(4 * 10);
   std::iota(draws.begin(), draws.end(), 0.0);
   EXPECT_TRUE(std::isfinite(diagnose(draws, 4, 10).ess_bulk));
-  for (const double bad : {nan_value, infinity, -infinity}) {
+  for (const double bad : {nan_value, double(INFINITY), -double(INFINITY)}) {
     std::vector<double> spoilt = draws;
     spoilt[17] = bad;
     const DrawDiagnostics d = diagnose(spoilt, 4, 10);
@@ -238,7 +237,7 @@ TEST(NestedRhat, OneDrawPerChainByHand) {
   const std::vector<double> same(4, 0.1), zero(4, 0.0);
   EXPECT_TRUE(std::isnan(nested_rhat(ten, same, zero, 2)));
   const std::vector<double> apart{0.1, 0.1, 0.7, 0.7};
-  EXPECT_EQ(nested_rhat(ten, apart, zero, 2), infinity);
+  EXPECT_EQ(nested_rhat(ten, apart, zero, 2), INFINITY);
 }
 
 TEST(SplitRhatFromBatches, AgreesWithTheSplitRhatOfTheDraws) {

@@ -110,15 +110,15 @@ TEST(Estimate, WeightsAndTheirEffectiveSize) {
   EXPECT_NEAR(estimate(m).weight_ess, 256 / 0.625, 1e-9);
 }
 
-struct Coverage {
+struct CoverageCase {
   double correlation;
   int chains;
   std::int64_t iterations;
 };
-void PrintTo(const Coverage& c, std::ostream* out) {
+void PrintTo(const CoverageCase& c, std::ostream* out) {
   *out << "correlation" << c.correlation << "_chains" << c.chains << "_iterations" << c.iterations;
 }
-class StandardErrors : public ::testing::TestWithParam<Coverage> {};
+class StandardErrors : public ::testing::TestWithParam<CoverageCase> {};
 
 TEST_P(StandardErrors, MatchTheScatter) {
   const auto [correlation, chains, iterations] = GetParam();
@@ -146,9 +146,9 @@ TEST_P(StandardErrors, MatchTheScatter) {
   EXPECT_NEAR(std::sqrt(z_second.variance()) * factor(correlation * correlation) / t, 1, 0.25);
 }
 INSTANTIATE_TEST_SUITE_P(Batches, StandardErrors,
-                         ::testing::Values(Coverage{0, 1, 6400}, Coverage{0, 64, 128},
-                                           Coverage{0.9, 1, 12800}, Coverage{0.9, 64, 512},
-                                           Coverage{0.9, 8, 3200}));
+                         ::testing::Values(CoverageCase{0, 1, 6400}, CoverageCase{0, 64, 128},
+                                           CoverageCase{0.9, 1, 12800}, CoverageCase{0.9, 64, 512},
+                                           CoverageCase{0.9, 8, 3200}));
 
 TEST(StandardErrors, OneBlockHasNone) {
   EXPECT_TRUE(std::isnan(estimate(moments_of(1, 1, 50, Autoregression(0, 1))).mean_se[0]));

@@ -10,22 +10,19 @@
 namespace lockstep {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 TEST(LogSums, EqualPlainSums) {
   LogSum sum, other;
-  EXPECT_EQ(sum.log(), -kInfinity);
+  EXPECT_EQ(sum.log(), -INFINITY);
   for (double t : {-2.0, 3.0, 0.5}) sum.add(t);
   EXPECT_NEAR(sum.log(), std::log(std::exp(-2) + std::exp(3) + std::exp(0.5)), 1e-15);
-  sum.add(-kInfinity);
+  sum.add(-INFINITY);
   sum.add(other);  // empty
   EXPECT_NEAR(sum.log(), std::log(std::exp(-2) + std::exp(3) + std::exp(0.5)), 1e-15);
   other.add(-5000);
   other.add(4000);
   sum.add(other);
   EXPECT_EQ(sum.log(), 4000);
-  other.add(kNan);
+  other.add(NAN);
   sum.add(other);
   EXPECT_TRUE(std::isnan(sum.log()));
 }
@@ -68,7 +65,7 @@ TEST(StudentQuantile, AgreesWithTables) {
   EXPECT_NEAR(student_quantile(7, 0.95), 2.364624252, 1e-8);
   EXPECT_NEAR(student_quantile(63, 0.95), 1.998340543, 1e-8);
   EXPECT_NEAR(student_quantile(30, 0.95), 2.042272456, 1e-8);
-  EXPECT_NEAR(student_quantile(kNan, 0.95), 1.959963985, 1e-8);
+  EXPECT_NEAR(student_quantile(NAN, 0.95), 1.959963985, 1e-8);
   for (double none : {0.0, -1.0})
     EXPECT_TRUE(std::isnan(student_quantile(none, 0.95)));                       // of one block, or none
   EXPECT_NEAR(student_quantile(9999, 0.95), student_quantile(1e5, 0.95), 3e-4);  // z (z^2 + 1) / (4 df)

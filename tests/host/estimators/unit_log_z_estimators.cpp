@@ -22,9 +22,6 @@ using testing::Coverage;
 using testing::GaussianPath;
 using Random = std::mt19937_64;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 double uniform(Random& random) { return std::uniform_real_distribution<double>()(random); }
 
 /// Draws at given inverse temperatures by a chain: exact at each, and correlated from one to the next.
@@ -105,7 +102,7 @@ TEST(LogZIdentities, EqualDeltasHaveNoError) {
 }
 
 TEST(LogZIdentities, OneStepIsImportanceSampling) {
-  const std::vector<double> delta = {0.3, -2, 1.5, 8, kInfinity};
+  const std::vector<double> delta = {0.3, -2, 1.5, 8, INFINITY};
   std::vector<double> weights;
   SteppingStones stones({0, 1}, 5);
   EndpointEvidence simulated(5);
@@ -155,7 +152,7 @@ TEST(SteppingStones, EmptyBinsGiveNoEstimate) {
     stones.add(b, 0, 1);
     stones.add(b, 0.3, 1);
     stones.add(b, 1, 1);
-    stones.add(b, kNan, 1);
+    stones.add(b, NAN, 1);
     stones.add(b, -0.1, 1);
     stones.add(b, 1.1, 1);
   }
@@ -165,9 +162,9 @@ TEST(SteppingStones, EmptyBinsGiveNoEstimate) {
   EXPECT_TRUE(std::isnan(stones.value(0).se()));  // the bin lives on one block
   stones.add(0, 0.5, 1);
   EXPECT_NEAR(stones.value(0).se(), 0, 1e-14);
-  stones.add(0, 0, kInfinity);  // outside the target's support
+  stones.add(0, 0, INFINITY);  // outside the target's support
   EXPECT_TRUE(std::isfinite(stones.value(0).estimate));
-  stones.add(0, 0.5, kNan);
+  stones.add(0, 0.5, NAN);
   EXPECT_TRUE(std::isnan(stones.value(0).estimate));
 }
 

@@ -13,8 +13,6 @@
 namespace {
 using namespace lockstep;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 std::vector<double> normals(std::size_t count, double sd, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, sd);
@@ -57,21 +55,21 @@ TEST(PackSums, KeepInfinitiesAndNaN) {
   for (std::size_t count : {1u, 7u, 8u, 9u, 20u})
     for (std::size_t at = 0; at < count; ++at) {
       auto v = normals(count, 1, 3);
-      v[at] = -kInfinity;
+      v[at] = -INFINITY;
       EXPECT_NEAR(log_sum_of(v).sum, one_by_one(v).sum, 1e-14);
       EXPECT_GE(logistic_sums(v, 0).slope, 0);
-      v[at] = kInfinity;
-      EXPECT_EQ(log_sum_of(v).log(), kInfinity);
+      v[at] = INFINITY;
+      EXPECT_EQ(log_sum_of(v).log(), INFINITY);
       EXPECT_TRUE(std::isfinite(logistic_sums(v, 0).sum));
       v[at] = NAN;
       EXPECT_TRUE(std::isnan(log_sum_of(v).log()));
       EXPECT_TRUE(std::isnan(logistic_sums(v, 0).sum));
       EXPECT_TRUE(std::isnan(sum_of(v)));
     }
-  EXPECT_EQ(log_sum_of({}).log(), -kInfinity);
-  const std::vector<double> none(11, -kInfinity), two{1, kInfinity, kInfinity};
+  EXPECT_EQ(log_sum_of({}).log(), -INFINITY);
+  const std::vector<double> none(11, -INFINITY), two{1, INFINITY, INFINITY};
   EXPECT_EQ(log_sum_of(none).sum, 0);  // no smallest normal numbers instead
-  EXPECT_EQ(log_sum_of(none).log(), -kInfinity);
+  EXPECT_EQ(log_sum_of(none).log(), -INFINITY);
   EXPECT_EQ(logistic_sums(none, 0).sum, 0);
   EXPECT_EQ(logistic_sums(none, 0).slope, 0);
   EXPECT_TRUE(std::isnan(log_sum_of(two).log()));
@@ -88,7 +86,7 @@ TEST(PackSums, SharesAreThoseOfTheLadder) {
   constexpr std::size_t stride = 24;
   for (std::size_t count = 1; count <= stride; ++count) {
     auto delta = normals(count, 5, unsigned(count));
-    if (count > 3) delta[count - 1] = kInfinity;  // outside the support: the base has it
+    if (count > 3) delta[count - 1] = INFINITY;  // outside the support: the base has it
     std::vector<double> share(4 * stride);
     double logs = 0;
     const double found = level_shares(ladder, f, delta, share.data(), stride);

@@ -13,13 +13,11 @@
 namespace lockstep {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 TEST(RankOrder, SortsEveryRangeOfKeys) {
   // Few bits apart, whole range of doubles, ties, one value, infinities and both zeros.
   for (const double scale : {1e-300, 1e-9, 1.0, 1e300})
     for (const double offset : {0.0, 1.0}) {
-      std::vector<double> values{-0.0, 0.0, infinity, -infinity, 5e-324, -5e-324, offset};
+      std::vector<double> values{-0.0, 0.0, INFINITY, -INFINITY, 5e-324, -5e-324, offset};
       std::mt19937_64 random(13);
       for (int i = 0; i < 3000; ++i) {
         const double uniform = static_cast<double>(random() >> 40) * 0x1p-24 - 0.5;

@@ -10,8 +10,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 TEST(StudyStatistics, ByHand) {
   // Errors 1, -1, 3: mean 1, sd 2, mean square 11/3.
   const auto found = replicate_statistics({11, 9, 13}, {10, 10, 10});
@@ -35,7 +33,7 @@ TEST(StudyStatistics, FewReplicatesMakeLargeTByChance) {
   }
   EXPECT_NEAR(normal_equivalent(2.5, 1e6), 2.5, 1e-3);
   EXPECT_EQ(normal_equivalent(0, 3), 0);
-  EXPECT_TRUE(std::isnan(normal_equivalent(nan, 3)));
+  EXPECT_TRUE(std::isnan(normal_equivalent(NAN, 3)));
 }
 
 TEST(StudyStatistics, BootstrapOfTwoReplicates) {
@@ -65,7 +63,7 @@ TEST(StudyStatistics, TruthMayDifferBetweenReplicates) {
 }
 
 TEST(StudyStatistics, WhatIsUndefinedIsNaN) {
-  const auto unknown = replicate_statistics({1, 2}, {nan, nan});
+  const auto unknown = replicate_statistics({1, 2}, {NAN, NAN});
   EXPECT_DOUBLE_EQ(unknown.mean, 1.5);
   for (const double value : {unknown.truth, unknown.rmse, unknown.rmse_se, unknown.bias_z}) {
     EXPECT_TRUE(std::isnan(value));
@@ -78,7 +76,7 @@ TEST(StudyStatistics, WhatIsUndefinedIsNaN) {
 }
 
 TEST(StudyStatistics, EstimatesThatAreNotFiniteAreLeftOutAndCounted) {
-  const auto found = replicate_statistics({11, nan, 9, INFINITY, 13}, {10, 10, 10, 10, 10});
+  const auto found = replicate_statistics({11, NAN, 9, INFINITY, 13}, {10, 10, 10, 10, 10});
   EXPECT_EQ(found.replicates, 5);
   EXPECT_EQ(found.finite, 3);
   EXPECT_DOUBLE_EQ(found.mean, 11);

@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// Each test has a folder of its own, removed at its end.
-class DataFiles : public testing::Test {
+class DataFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     folder_ = fs::temp_directory_path() / ("lockstep_data_" + name + "_" + std::to_string(::getpid()));
     fs::create_directories(folder_);
     ::unsetenv("LOCKSTEP_DATA");
@@ -324,8 +324,8 @@ TEST_F(DataFiles, ReaderTreatsArraysAlike) {
   says([](auto& r) { r.matrix("m", 3, 3); },
        "m of target t has 2 rows (it must have 3 to fit the rest). Correct the data.");
   says([](auto& r) { r.number("w"); },
-       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, l, m, s, v "
-       "and 3 more.");
+       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, "
+       "deep, l, m, nan, none, s, v.");
   says([](auto& r) { r.matrices("deep"); },
        "row 1, column 1 of matrix 1 of deep of target t is an array of shape [2] (a density needs finite "
        "numbers). "

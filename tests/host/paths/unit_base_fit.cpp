@@ -10,11 +10,11 @@ namespace {
 using namespace testing;
 
 /// A target with a context to fit it in.
-struct Setting {
+struct Started {
   std::unique_ptr<TargetInstance> target;
   RunOptions run;
   RunContext context;
-  explicit Setting(const Job& job, int threads = 2) : run(run_of(job)) {
+  explicit Started(const Job& job, int threads = 2) : run(run_of(job)) {
     run.warmup = RunOptions().warmup;  // which evidence does not take
     run.threads = threads;
     target = build_target(run);
@@ -37,7 +37,7 @@ Job two_modes() { return {.target = "two_modes", .target_settings = {{"dim", 3}}
 constexpr double kNear = 0.06;
 
 TEST(Advi, FindsAGaussianWithIndependentAxes) {
-  const Setting s(gaussian(6, 30));
+  const Started s(gaussian(6, 30));
   const LocalFits found = s.advi(8);
   EXPECT_EQ(found.converged(), 8);
   EXPECT_EQ(found.distinct().size(), 1u);
@@ -55,7 +55,7 @@ TEST(Advi, FindsAGaussianWithIndependentAxes) {
 TEST(Advi, CorrelatedAxesGiveTheKnownMeanField) {
   // Covariance (1, 1.2; 1.2, 4): determinant 2.56, so sd_i^2 = 1 / precision_ii = 2.56 / 4 and 2.56 / 1, and
   // the ELBO lacks log(sqrt 2.56 / (sd_1 sd_2)) = log(1.6 / 1.28).
-  const LocalFits found = Setting(correlated()).advi(8);
+  const LocalFits found = Started(correlated()).advi(8);
   const LocalFit& best = found.fits[0];
   EXPECT_NEAR(best.mean[0], 2, 2 * kNear);
   EXPECT_NEAR(best.mean[1], -1, 2 * kNear * 1.6);
@@ -68,7 +68,7 @@ TEST(Advi, CorrelatedAxesGiveTheKnownMeanField) {
 
 TEST(Advi, MixtureOfModesHasTheirWeightsAndMoments) {
   // Some restarts settle on both modes at once, a third local optimum, which must not be counted again.
-  const LocalFits found = Setting(two_modes()).advi(64);
+  const LocalFits found = Started(two_modes()).advi(64);
   const auto parts = found.distinct();
   ASSERT_EQ(parts.size(), 2u);
   const MixtureMoments m = mixture_moments(parts);
@@ -83,14 +83,14 @@ TEST(Advi, MixtureOfModesHasTheirWeightsAndMoments) {
 }
 
 TEST(Advi, ARestartDependsNeitherOnCompanyNorOnThreads) {
-  const LocalFits many = Setting(two_modes(), 2).advi(16), few = Setting(two_modes(), 1).advi(4);
+  const LocalFits many = Started(two_modes(), 2).advi(16), few = Started(two_modes(), 1).advi(4);
   for (const LocalFit& f : few.fits) {
     const auto same = [&](const LocalFit& g) { return g.mean == f.mean && g.sd == f.sd && g.elbo == f.elbo; };
     EXPECT_EQ(std::count_if(many.fits.begin(), many.fits.end(), same), 1);
   }
 }
 
-EvidenceConfig config(const Setting& s, const Settings& settings) {
+EvidenceConfig config(const Started& s, const Settings& settings) {
   RunOptions run = s.run;
   run.sampler = "auto";
   run.sampler_settings = settings;
@@ -99,7 +99,7 @@ EvidenceConfig config(const Setting& s, const Settings& settings) {
 }
 
 TEST(FitBase, EveryNameFitsTwoModes) {
-  const Setting s(two_modes());
+  const Started s(two_modes());
   for (const char* name : {"auto", "scout", "warmup", "mixture"}) {
     const auto base = fit_base(s.context, config(s, {{"base", name}, {"base_inflation", 1}}), s.run);
     EXPECT_NEAR(base.density.mean()[0], 1.6, 0.8) << name;
@@ -120,7 +120,7 @@ TEST(FitBase, EveryNameFitsTwoModes) {
 }
 
 TEST(FitBase, WarmUpFromAUniformStartFindsItsLogZ) {
-  Setting s(correlated());
+  Started s(correlated());
   s.run.init = "uniform:3";
   const auto base = fit_base(s.context, config(s, {{"base", "warmup"}, {"base_inflation", 1}}), s.run);
   EXPECT_FALSE(base.density.by_axes);
@@ -129,7 +129,7 @@ TEST(FitBase, WarmUpFromAUniformStartFindsItsLogZ) {
 }
 
 TEST(Bootstrap, AGaussianFromABadBase) {
-  const Setting s(gaussian(4, 5));
+  const Started s(gaussian(4, 5));
   const EvidenceConfig c = config(s, {{"base_mean", 6}, {"base_sd", 8}});
   PathBase base = fit_base(s.context, c, s.run);
   double spent = 0;
@@ -183,7 +183,7 @@ TEST(Metric, TakesTheScaleWithinAMode) {
 }
 
 TEST(Bootstrap, TooFewParticlesRefitLess) {
-  const Setting s(gaussian(2, 1));
+  const Started s(gaussian(2, 1));
   PathBase old = fit_base(s.context, config(s, {{"base_sd", 9}}), s.run);
   old.gradients = 7;
   const PathBase few = refit_base(old, line(16, 0), 1), some = refit_base(old, line(24, 0), 1),

@@ -161,5 +161,18 @@ TEST(ModeShape, ErrorsOfSharesAreThoseOfTheirMasses) {
   for (int k = 0; k < 4; ++k) EXPECT_NEAR(std::sqrt(square[k]) / errors[k], 1, 0.05) << k;
 }
 
+TEST(ModeShape, SharesHaveNoErrorWhereMassesAreGuesses) {
+  ModeLibrary library(1);
+  for (int k = 0; k < 3; ++k)
+    library.add(
+        mode(Vector::Constant(1, 10.0 * k), Matrix::Identity(1, 1), k == 2 ? -6 : 0, k == 2 ? 0.04 : 0.3));
+  std::vector<double> errors = share_errors(library);
+  EXPECT_GT(errors[0], 0);  // the guess holds a quarter of a percent
+  EXPECT_TRUE(std::isnan(errors[2]));
+  library[2].laplace_log_mass = -3;  // or 2 % by another guess
+  errors = share_errors(library);
+  for (const double e : errors) EXPECT_TRUE(std::isnan(e));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -214,6 +214,34 @@ TEST(ModeSearch, AHintIsACandidate) {
   const SearchResult r = search_modes(c.context, 0, plan);
   ASSERT_EQ(r.library.size(), 2);
   EXPECT_NEAR(std::exp(r.library[0].laplace_log_mass), 0.3, 1e-3);
+  // Nobody met it: it keeps no search from ending, and is no sign of more.
+  EXPECT_EQ(r.library[0].hits, 0);
+  EXPECT_EQ(r.least_hits(), r.library[1].hits);
+  plan.gradients = 1e6;
+  EXPECT_EQ(search_modes(c.context, 0, plan).stopped, kSearchHits);
+  plan.known[0][0] = 12.5;  // ten of its sds away, from where a descent finds it
+  const SearchResult near = search_modes(c.context, 0, plan);
+  ASSERT_EQ(near.library.size(), 2);
+  EXPECT_EQ(near.library[0].hits, 0);
+}
+
+// Scales about a tenth to one of 1e6 see the wide mode alone.
+TEST(ModeSearch, LooksWhereTheModesLieThoughTheScaleIsFarTooWide) {
+  Case<MixtureTarget> c(two(2, 5, 0.2));
+  const SearchResult r = search_modes(c.context, 0, {.init_scale = 1e6, .gradients = 2e5});
+  ASSERT_EQ(r.library.size(), 2);
+  EXPECT_NEAR(std::exp(r.library[1].laplace_log_mass), 0.3, 1e-3);
+}
+
+TEST(ModeSearch, OfAShortRunMaySpendWhatTheScoutHas) {
+  Case<MixtureTarget> c(two(2, 5, 0.2));
+  SearchPlan plan{.gradients = 0, .iterations = 100};
+  const double before = search_modes(c.context, 0, plan).gradients;
+  plan.least = 1e6;
+  const double after = search_modes(c.context, 0, plan).gradients;
+  EXPECT_LT(before, 1e5);
+  EXPECT_GT(after, 2e5);
+  EXPECT_LT(after, 1e6);
 }
 
 TEST(ModesAt, MakeModesOfPlacesOrRefuseThem) {
@@ -350,7 +378,7 @@ TEST(ModeGate, WhatItsBudgetEndedEstablishesNothing) {
   r.library[0].hits = r.library[1].hits = 300;
   EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "modes_mass");
   EXPECT_EQ(judged(r, 300, 0).failed, "");  // a log Z of its own says what there is
-  EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("600 ended at the 2 modes found"));
+  EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("600 led to the 2 modes found"));
   r.library[0].hits = 600;  // nearly all: what else there is has a small basin
   EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
   EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
@@ -368,7 +396,7 @@ TEST(ModeGate, SpeaksOfOneModeInTheSingular) {
   one.library.add(r.library[0]);
   one.starts = 1000;
   one.stopped = kSearchBudget;
-  EXPECT_THAT(judged(one, 0, 0).warnings.at(0), ::testing::HasSubstr("ended at the one mode found: there"));
+  EXPECT_THAT(judged(one, 0, 0).warnings.at(0), ::testing::HasSubstr("led to the one mode found: there"));
 }
 
 TEST(ModeGate, CountsByWeight) {

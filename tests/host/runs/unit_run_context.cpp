@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-RunOptions run_of(const std::string& target, Settings settings = Settings::object()) {
+RunOptions options_for(const std::string& target, Settings settings = Settings::object()) {
   RunOptions run;
   run.target = target;
   run.target_settings = std::move(settings);
@@ -28,7 +28,7 @@ RunOptions run_of(const std::string& target, Settings settings = Settings::objec
 }
 
 TEST(RunContext, TakesOverTheOptions) {
-  RunOptions run = run_of("gaussian");
+  RunOptions run = options_for("gaussian");
   const auto target = build_target(run);
   run.threads = 3;
   run.seed = 99;
@@ -53,7 +53,7 @@ TEST(RunContext, TakesOverTheOptions) {
 }
 
 TEST(RunContext, AskedForAGpuItIsThereOrAnError) {
-  RunOptions run = run_of("gaussian");
+  RunOptions run = options_for("gaussian");
   const auto target = build_target(run);
   run.device = "cuda";
   try {
@@ -84,7 +84,7 @@ TEST(RunContext, ProgressWithoutATerminalIsSilent) {
 
 /// The plan of a normal target of the dimension of the size.
 double planned_bytes(const ModelSpec& model, const RunSize& size) {
-  const auto target = build_target(run_of("gaussian", {{"dim", size.dim}}));
+  const auto target = build_target(options_for("gaussian", {{"dim", size.dim}}));
   RunContext c;
   c.target = target.get();
   const MemoryPlan plan = planned_memory(c, model, size);
@@ -203,7 +203,7 @@ TEST(Units, MeansOfEachUnit) {
 
 TEST(Units, ParametersReachTheirOwnChains) {
   // On a path the cached log density is beta (l - log zeta) + (1 - beta) base: read the parameters off it.
-  const auto target = build_target(run_of("gaussian", {{"dim", 2}}));
+  const auto target = build_target(options_for("gaussian", {{"dim", 2}}));
   EngineSpec spec;
   spec.model.kind = ModelKind::path;
   spec.precision = Precision::full;
@@ -265,7 +265,7 @@ TEST(InterruptDeathTest, FirstSignalRaisesTheFlagSecondEndsTheProcess) {
 class CheckTarget : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(CheckTarget, Passes) {
-  RunOptions run = run_of(std::get<0>(GetParam()));
+  RunOptions run = options_for(std::get<0>(GetParam()));
   run.precision = std::get<1>(GetParam());
   ::testing::internal::CaptureStdout();
   const bool good = check_target(run);
@@ -279,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, CheckTarget,
                                                               "flower"),
                                             ::testing::Values("mixed", "double")));
 
-TEST(CheckTarget, UnknownTargetIsAnError) { EXPECT_THROW(check_target(run_of("nothing")), UserError); }
+TEST(CheckTarget, UnknownTargetIsAnError) { EXPECT_THROW(check_target(options_for("nothing")), UserError); }
 
 }  // namespace
 }  // namespace lockstep

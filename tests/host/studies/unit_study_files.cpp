@@ -15,12 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* header = "label,replicate,quantity,estimate,se,truth,error,gradients\n";
 
 std::vector<ResultRow> rows_of(const std::string& label) {
   return {{label, 0, "mean[0]", 1.0 / 3, 0.1, 0.25, 5e6},
-          {label, 1, "log_z", -1e-300, nan, nan, 12345678901}};
+          {label, 1, "log_z", -1e-300, NAN, NAN, 12345678901}};
 }
 
 class StudyFiles : public testing::FolderTest {
@@ -38,7 +37,7 @@ class StudyFiles : public testing::FolderTest {
 
 TEST_F(StudyFiles, ResultsTextToTheLetter) {
   const std::vector<ResultRow> rows = {{"a PE N=2", 0, "mean[0]", 4.5, 0.1, 4.25, 5e6},
-                                       {"b, \"x\"", 12, "log_z", 0.1, nan, nan, 1e20}};
+                                       {"b, \"x\"", 12, "log_z", 0.1, NAN, NAN, 1e20}};
   EXPECT_EQ(results_text(rows), std::string(header) +
                                     "a PE N=2,0,mean[0],4.5,0.1,4.25,0.25,5000000\n"
                                     "\"b, \"\"x\"\"\",12,log_z,0.1,,,,1e+20\n");
@@ -99,13 +98,13 @@ TEST_F(StudyFiles, LinesOfAnotherSystemAreRead) {
 }
 
 TEST_F(StudyFiles, TimingsAreWritten) {
-  write_timings(folder_ / "timings.csv", {{"a, b", 0.25, nan}});
+  write_timings(folder_ / "timings.csv", {{"a, b", 0.25, NAN}});
   EXPECT_NE(read_text(folder_ / "timings.csv").find("\n\"a, b\",0.25,\n"), std::string::npos);
 }
 
 TEST_F(StudyFiles, PartsBelongToTheirSetting) {
   const std::string fingerprint = "seed = 1\nlabel = \"a, b\" | ü";
-  write_part(folder_, 3, {fingerprint, rows_of("a, b"), {"a, b", 2.5, nan}, "fail: rhat"});
+  write_part(folder_, 3, {fingerprint, rows_of("a, b"), {"a, b", 2.5, NAN}, "fail: rhat"});
   EXPECT_TRUE(fs::exists(folder_ / "parts" / "3.csv"));
   const auto part = read_part(folder_, 3, fingerprint);
   ASSERT_TRUE(part.has_value());

@@ -13,7 +13,6 @@ namespace {
 
 using Cells = std::vector<std::vector<std::string>>;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t unlimited = 100000;
 
 StudySetting setting(const std::string& label, const nlohmann::json& published = nlohmann::json::object()) {
@@ -69,7 +68,7 @@ TEST(StudyTables, AllDataSetsTogetherBesideTheBase) {
   add(rows, "s2 st", "mean[1]", 0, 1);
   add(rows, "s1 st", "base_mean_error", 0, 6);
   add(rows, "s1 pt", "log_z", 1, 2);
-  rows.push_back({"s1 st", 0, "base_starts", 2000, nan, nan, 100});
+  rows.push_back({"s1 st", 0, "base_starts", 2000, NAN, NAN, 100});
   const auto tables = study_tables(study, rows, {}, unlimited);
   ASSERT_EQ(tables.size(), 3u);
   EXPECT_EQ(tables[0].title, "All data sets together");
@@ -124,7 +123,7 @@ TEST(StudyTables, ATruthThatDiffersStandsBelowEachLabel) {
 }
 
 TEST(StudyTables, UnknownTruthLeavesItsColumnsOut) {
-  std::vector<ResultRow> rows = {{"x", 0, "log_z", -10, 0.1, nan, 7}, {"x", 1, "log_z", nan, 0.1, nan, 7}};
+  std::vector<ResultRow> rows = {{"x", 0, "log_z", -10, 0.1, NAN, 7}, {"x", 1, "log_z", NAN, 0.1, NAN, 7}};
   const auto tables = study_tables({}, rows, {}, unlimited);
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].rows, (Cells{{"setting", "gradients", "log_z"}, {"x", "7", "-10 (1 of 2 finite)"}}));

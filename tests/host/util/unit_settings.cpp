@@ -58,8 +58,9 @@ TEST(Suggest, Phrases) {
   EXPECT_EQ(did_you_mean("metrik", {"metric", "beta"}), "Did you mean metric?");
   EXPECT_EQ(did_you_mean("qqqq", {"metric", "beta"}), "");
   EXPECT_EQ(near_or_known("qqqq", {"metric", "beta"}, "settings"), "Known settings: metric, beta.");
-  EXPECT_EQ(near_or_known("qqqq", {"long_one", "a", "bb", "c", "d", "e", "longest_one"}, "settings"),
-            "Known settings: a, bb, c, d, e and 2 more.");
+  EXPECT_EQ(
+      near_or_known("qqqq", {"b1", "a", "b2", "c", "d", "e", "f", "g", "h", "i", "longest_one"}, "settings"),
+      "Known settings: b1, a, b2, c, d and 6 more.");
   EXPECT_EQ(near_or_known("qqqq", {std::string(500, 'x')}, "settings").size(), 57u);
   EXPECT_EQ(near_or_known("qqqq", {}, "settings"), "There are no settings.");
 }
