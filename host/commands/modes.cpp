@@ -78,17 +78,16 @@ std::string how_it_ended(const SearchResult& found) {
   if (found.stopped == kSearchDimension)
     return fmt::format("nothing is searched for in over {} dimensions", kMostSearchedDim);
   if (found.stopped == kSearchModes) return fmt::format("the library is full: there are more than {}", n);
-  const double least = found.least_hits();
-  std::string hints;
-  for (int k = 0, hinted = 0; k < n; ++k)
-    if (found.library[k].hits == 0) hints = fmt::format("; {} by the hint alone", ++hinted);
   if (found.stopped == kSearchBudget)
-    return std::isinf(least)
-               ? "the budget is spent" + hints
-               : fmt::format("the budget is spent; hits of the mode that was found least: {:.0f}{}", least,
-                             hints);
-  return std::isinf(least) ? "as many as are made where nothing is found" + hints
-                           : fmt::format("every mode was found {:.0f} times or more{}", least, hints);
+    return n == 0 ? "the budget is spent"
+                  : fmt::format("the budget is spent; hits of the mode that was found least: {:.0f}",
+                                found.least_hits());
+  int hints = 0;
+  for (int k = 0; k < n; ++k) hints += found.library[k].hits == 0;
+  return n == 0 ? "as many as are made where nothing is found"
+         : hints > 0
+             ? fmt::format("every mode was found 10 times or more, but for {} by the hint alone", hints)
+             : fmt::format("every mode was found {:.0f} times or more", found.least_hits());
 }
 
 void print_modes(const SearchResult& found) {
@@ -121,12 +120,10 @@ void print_modes(const SearchResult& found) {
   if (const int unknown =
           int(std::count_if(errors.begin(), errors.end(), [](double e) { return std::isnan(e); })))
     fmt::print(
-        "\nse ?: {} of these shares {} no error, for masses of under {:.0f} % effective draws (heavy tails, "
-        "ridges, modes "
-        "within "
-        "others) are guesses\nthat may be far off, and so is what they are shares of; lockstep evidence and "
-        "sample do not "
-        "go by them\n",
+        "\nse ?: {} of these shares {} no error: masses of under {:.0f} % effective draws (heavy tails, "
+        "ridges, modes within "
+        "others) are guesses\nthat may be far off, and so are shares beside them. lockstep sample and "
+        "evidence tell\n",
         unknown, unknown == 1 ? "has" : "have", 100 * Mode::kLeastEffective);
 }
 

@@ -282,6 +282,7 @@ struct FoundModes {
 FoundModes found_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
                        const ScoutResult& scouted, const std::vector<std::uint32_t>& units) {
   constexpr int kParticles = 512;
+  constexpr double kMostOfShortRuns = 1e6;
   FoundModes modes;
   if (!options.searches) return modes;
   const int d = context.target->dim();
@@ -291,7 +292,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
-    if (scouted.particles > 0) plan.least = scouted.gradients[u];
+    if (scouted.particles > 0) plan.least = std::min(scouted.gradients[u], kMostOfShortRuns);
     // Neighbours have one ancestor: evenly spread.
     const int every = (scouted.particles + kParticles - 1) / kParticles;
     for (int p = 0; p < scouted.particles; p += every) {

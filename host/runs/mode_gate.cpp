@@ -125,9 +125,9 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
   if (!(total - kErrors * std::sqrt(square) > kMost)) return;
   v.failed = "modes";
   v.warnings.push_back(
-      fmt::format("the modes found hold {:.2g} times exp(log Z), by importance sampling: this run leaves "
-                  "something out; another base, or method",
-                  total));
+      fmt::format("the {} found hold{} {:.2g} times exp(log Z), by importance sampling: this run leaves "
+                  "something out; another base (sampler.base=modes), or method",
+                  library.size() == 1 ? "mode" : "modes", library.size() == 1 ? "s" : "", total));
 }
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
@@ -161,7 +161,8 @@ std::string beyond_starts(const SearchResult& found) {
   return fmt::format(
       "the search for modes ended before it looked as far from the origin, in other directions, as what it "
       "found lies: it "
-      "began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look "
+      "mostly began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more "
+      "gradients look "
       "there",
       found.scale, wider);
 }
@@ -176,14 +177,16 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   v.summary.gradients = found.gradients;
   warn_of_unseen(v, found);
   if (library.size() > 0) {
-    const double least = found.least_hits();
-    v.summary.least_hits = std::isfinite(least) ? least : NAN;
+    v.summary.least_hits = found.least_hits();
     for (int k = 0; k < library.size(); ++k)
       v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
   }
   const bool own = log_z.has_value() && std::isfinite(*log_z);
   if (!own && found.unsettled()) v.failed = "modes_mass";
-  if (library.size() < 2) return v;
+  if (library.size() < 2) {
+    if (own && v.failed.empty()) judge_total(v, library, *log_z);
+    return v;
+  }
   const double total = library.log_total(), z = own ? *log_z : total;
   if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";

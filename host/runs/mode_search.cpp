@@ -30,7 +30,7 @@ constexpr double kUsualTrajectory = 8;  // gradients
 constexpr double kEnough = 0.4;
 // Descents that end near a known mode, but so much higher or lower, are looked at: they ended elsewhere.
 constexpr double kOtherHeight = 0.1;
-constexpr double kNegligible = 100;  // log mass below the largest: kept by no library
+constexpr double kNegligible = 30;  // log mass below the largest: kept by no library
 constexpr int kMostModes = 200;
 constexpr double kLibraryBytes = 1 << 28,
                  kDescentBytes = 1 << 27;  // in high dimensions fewer modes, fewer at a time
@@ -138,7 +138,8 @@ class Search {
     if (result_.library.size() >= most_modes_) return kSearchModes;
     const bool enough = result_.starts - result_.foretold >= kManyDescents || result_.starts >= kManyStarts ||
                         spent() + mass_cost() >= kEnough * budget_;
-    if (enough && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
+    const bool met = result_.library.size() == 0 || result_.total_hits() > 0;  // not by hints alone
+    if (enough && met && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
     if (spent() + mass_cost() >= budget_) return kSearchBudget;
     return "";
   }
@@ -249,12 +250,18 @@ class Search {
   void take_in_known() {
     std::vector<Vector> others;
     for (int n = 0; n < std::min<int>(plan_.known.size(), kMostKnown); ++n)
-      if (!consider(plan_.known[n], 0)) others.push_back(plan_.known[n]);
+      if (result_.library.size() >= most_modes_ || !consider(plan_.known[n], 0))
+        others.push_back(plan_.known[n]);
     for (std::size_t first = 0; first < others.size(); first += descents_.at_once()) {
       ByRows from(dim_, std::min<std::size_t>(others.size() - first, descents_.at_once()));
       for (Eigen::Index c = 0; c < from.cols(); ++c) from.col(c) = others[first + c];
       const DescentEnds ends = descents_.run(from);
-      for (const int c : ends.rested) consider(ends.place.col(c), 0);
+      for (const int c : ends.rested) {
+        if (result_.library.size() >= most_modes_ || spent() >= budget_) return;
+        const Vector x = ends.place.col(c);
+        const int k = result_.library.nearest(x.data(), 1);
+        if (k < 0 || !as_high(k, ends.log_density[c])) consider(x, 0);
+      }
     }
   }
 
@@ -353,8 +360,7 @@ int descents_at_once(int dim) {
 
 double SearchResult::least_hits() const {
   double least = INFINITY;
-  for (int k = 0; k < library.size(); ++k)
-    if (library[k].hits > 0) least = std::min(least, library[k].hits);
+  for (int k = 0; k < library.size(); ++k) least = std::min(least, library[k].hits);
   return least;
 }
 

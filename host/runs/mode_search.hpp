@@ -49,8 +49,8 @@ struct SearchResult {
   double foretold = 0;           // of the starts: their gradient alone said at which mode a descent would end
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
-  double scale = 0;              // the widest normal about 0 that starts were drawn from
-  double least_hits() const, total_hits() const;  // the least of those that were hit; infinite where none was
+  double scale = 0;              // the widest normal about 0 that starts were drawn from, but for a few
+  double least_hits() const, total_hits() const;  // 0: a hint that nobody met
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;
@@ -70,7 +70,8 @@ struct SearchResult {
   }
 };
 
-/// Descents of -log density from starts in rounds (mode_starts.hpp), the known points and the particles with the first. From
+/// Descents of -log density from starts in rounds (mode_starts.hpp), the particles with the first; known points, and what
+/// descents from them find, are modes before that, without a hit. From
 /// the second on those are left out whose end the gradient foretells (mode_forecast.hpp); they count as hits. It ends where
 /// every mode has been found 10 times and 2,048 starts are made; or at its budget; or at so many modes. Starts matter more
 /// than the minimiser: docs/decisions/0014-modes.md.

@@ -122,6 +122,7 @@ void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& co
 std::vector<double> share_errors(const ModeLibrary& library) {
   const std::vector<double> p = library.shares();
   std::vector<double> part(p.size(), 0.0), errors(p.size());  // p_k^2 v_k
+  if (library.size() == 1) return {0.0};                      // all of what was found
   double all = 0, guessed = 0;
   const double total = library.log_total();
   for (int k = 0; k < library.size(); ++k) {

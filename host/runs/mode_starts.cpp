@@ -10,9 +10,9 @@ namespace {
 
 using Vector = Eigen::VectorXd;
 // Of the starts of later rounds; and those from far outside, for the scale may be far too narrow.
-constexpr double kOwnScales = 0.25, kFar = 1 / 32.0;
-constexpr double kFarthest = 100;  // times the widest scale
-constexpr double kNothing = 20;    // log mass below the largest: says nothing of where the others lie
+constexpr double kOwnScales = 0.25, kFar = 1 / 32.0, kClose = 0.25;  // the last: of those of the own scales
+constexpr double kFarthest = 100;                                    // times the widest scale
+constexpr double kNothing = 20;  // log mass below the largest: says nothing of where the others lie
 
 /// The mean of the places of the modes that hold anything, and the variance between them on an axis.
 std::pair<Vector, double> spread_of(const ModeLibrary& modes) {
@@ -69,10 +69,12 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
                         (std::uint64_t(unit) << 32) | (first + std::uint64_t(c)));
     const bool far = modes.size() > 0 && random.uniform() < kFar;
     const bool own = far || alone || random.uniform() < kOwnScales;
+    const bool close = random.uniform() < kClose && closest < 0.1 * widest;
     const double u = random.uniform();
-    const double scale = far   ? widest * std::pow(kFarthest, u)
-                         : own ? closest * std::pow(widest / closest, u)
-                               : std::sqrt(variance) * 0.5 * std::pow(4.0, u);
+    const double scale = far     ? widest * std::pow(kFarthest, u)
+                         : !own  ? std::sqrt(variance) * 0.5 * std::pow(4.0, u)
+                         : close ? closest * std::pow(0.1 * widest / closest, u)
+                                 : widest * std::pow(10.0, u - 1);
     for (int i = 0; i < d; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
   }
   return x;
