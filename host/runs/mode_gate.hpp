@@ -29,7 +29,8 @@ struct ModesVerdict {
 std::string beyond_starts(const SearchResult& found);
 
 /// One-sided: every mode that should hold over 1 % of Z is visited at least a third as often as it should be. What a mode
-/// should hold is its mass by importance sampling over the run's own Z; where that is a guess (Mode::mass_known), its mass by Laplace's approximation says only whether it should be visited at all. `log_z`: the run's; a
+/// should hold is its mass by importance sampling over the run's own Z; where that is a guess (Mode::mass_known), its mass by
+/// Laplace's approximation says only whether it should be visited at all. `log_z`: the run's; a
 /// sampler that has none takes the library's total, if that is within a factor of 2 of the scout's Z. A draw visits the
 /// mode whose normal is densest there; one of unknown mass where it is the nearest. One mode, or none: no visits to compare.
 /// Fails too where the masses known come to over 1.2 Z and 4 of their errors more; and nothing is established where most of

@@ -19,7 +19,8 @@ namespace lockstep {
 double widened(const ModeLibrary& modes, double scale);
 
 /// `count` starts, those of the numbers `first`.. of a unit's search, each by a stream of its own: normals about 0 of the scale
-/// `widest` times log-uniform(.1, 1), a quarter of them from there down to where the modes known lie, where that is closer; where two modes are known, three in four normals about the modes' mean, of the variance
+/// `widest` times log-uniform(.1, 1), a quarter of them from there down to where the modes known lie, where
+/// that is closer; where two modes are known, three in four normals about the modes' mean, of the variance
 /// between them times log-uniform(.5, 2)^2. Once a mode is known, one in 32 of the scale `widest` times log-uniform(1, 100): the
 /// scale asked for may be far too narrow (of a mode 20 times as far away as that nothing is to be seen from within).
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
