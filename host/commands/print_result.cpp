@@ -56,12 +56,14 @@ void print_modes(const ModesSummary& m) {
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
   if (m.base) fmt::print(", a mixture of them the base");
-  if (m.expected == 0) return;
-  if (m.expected && *m.visited == *m.expected)
-    fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
-  else if (m.expected)
-    fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
-               *m.expected);
+  if (m.expected && *m.expected > 0) {
+    if (*m.visited == *m.expected)
+      fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
+    else
+      fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
+                 *m.expected);
+  }
+  if (m.stopped != "given") fmt::print(". Narrow ones may hide from any search: --init takes hints");
 }
 
 void print_cost(const RunResult& r, const RunDiagnostics& d) {

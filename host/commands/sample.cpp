@@ -57,6 +57,7 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         "is not in "
         "the means over tours (a longer run, or another sampler.spread or sampler.level)",
         100 * r.tours[0].closed_share);
+  if (const std::string apart = chains_apart(e); !apart.empty()) all.push_back(apart);
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
@@ -93,14 +94,14 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
-  (e.nested ? d.nested_rhat_max : d.rhat_max) = e.rhat_max;
+  d.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;
+  if (e.nested) d.nested_rhat_max = e.rhat_max;
   if (f.draws >= 4) {
     d.ess_bulk_min = d.ess_tail_min = INFINITY;
     for (int i = 0; i < dim; ++i) {
       d.ess_bulk_min = std::min(d.ess_bulk_min, f.of[i].ess_bulk);
       d.ess_tail_min = std::min(d.ess_tail_min, f.of[i].ess_tail);
     }
-    if (e.nested && run.chains > 1) d.rhat_max = largest_rhat(0, f);
   }
   d.ess_min = e.ess_min;
   d.weight_ess = e.weight_ess;

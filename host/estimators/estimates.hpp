@@ -10,8 +10,9 @@ struct Estimates : WeightedMoments {
   double beta_mean = 0;
   std::vector<double> rhat;  // of every mean
   double rhat_max = 0;
-  bool nested = false;  // which R-hat
-  double ess_min = 0;   // smallest variance / se^2 over the means
+  bool nested = false;          // which R-hat
+  double rhat_of_chains = NAN;  // beside a nested one (judge_ranks)
+  double ess_min = 0;           // smallest variance / se^2 over the means
   double acceptance = 0, divergence_rate = 0, switches = 0, gradients = 0;
 };
 

@@ -238,7 +238,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
-  if (!e.nested) judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
+  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
   MethodResult f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;
@@ -257,10 +257,12 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
+  if (const std::string apart = chains_apart(e); !apart.empty()) f.warnings.push_back(apart);
   f.judge_modes(lockstep::judge_modes(r, context.threads));
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
-  (e.nested ? f.diagnostics.nested_rhat_max : f.diagnostics.rhat_max) = e.rhat_max;
+  f.diagnostics.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;
+  if (e.nested) f.diagnostics.nested_rhat_max = e.rhat_max;
   f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.chain_run = std::move(r);

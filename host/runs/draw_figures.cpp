@@ -46,7 +46,11 @@ double largest_rhat(double of_means, const DrawFigures& f) {
 }
 
 void judge_ranks(Estimates& e, const DrawFigures& f) {
-  if (f.draws >= 4 && f.chains > 1 && !e.nested) e.rhat_max = largest_rhat(e.rhat_max, f);
+  if (f.draws < 4 || f.chains < 2) return;
+  if (e.nested)
+    e.rhat_of_chains = largest_rhat(0, f);
+  else
+    e.rhat_max = largest_rhat(e.rhat_max, f);
 }
 
 }  // namespace lockstep

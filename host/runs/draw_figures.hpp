@@ -24,7 +24,7 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
 /// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the
 /// weighted means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
 double largest_rhat(double of_means, const DrawFigures& figures);
-/// Where chains are judged one by one, their largest R-hat is that one.
+/// Where chains are judged one by one, their largest R-hat is that one; else it is what single chains would say.
 void judge_ranks(Estimates& estimates, const DrawFigures& figures);
 
 }  // namespace lockstep

@@ -52,8 +52,8 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   };
   const auto& superchain = run.units[unit].superchain;
   gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
-  gate("length", run.units[unit].iterations >= kLeastIterations);
-  gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
+  gate("length", run.units[unit].iterations >= kLeastIterations && chains_apart(e).empty());
+  gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= kMostRhat);
   // A sampler whose jumps are meant to be rejected more often than that has a lower bound.
   const double aim = config.transition->target_acceptance;
   gate("acceptance", e.acceptance >= (aim < 0.2 ? aim / 2 : 0.2) && e.acceptance <= 0.99);
@@ -75,6 +75,15 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     gate(config.transition->counters[own.counter].c_str(),
          !own.fails || counted(run.units[unit], own) <= own.most);
   return failed;
+}
+
+std::string chains_apart(const Estimates& e) {
+  if (!(e.rhat_of_chains > kChainsApart && e.rhat_max <= kMostRhat)) return "";
+  return fmt::format(
+      "R-hat of single chains is {:.2g}: each has kept to where it began, and groups of them agree because "
+      "they began "
+      "alike; more --iterations",
+      e.rhat_of_chains);
 }
 
 NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/mode_shape.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 
@@ -17,6 +16,7 @@ using Matrix = Eigen::MatrixXd;
 constexpr int kMostOwnRows = 50;
 constexpr double kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
 constexpr double kFloor = 0.02;                              // of an even share
+constexpr double kDefensiveOfOne = 0.5;
 
 /// The matrix that the covariances of these components resemble, each divided by det^(1/d); its factor.
 Matrix common_factor(const std::vector<NormalComponent>& components) {
@@ -74,6 +74,8 @@ double most_base_numbers(int dim) {
 
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,
                       bool tied, double defensive) {
+  if (library.size() == 1) defensive = kDefensiveOfOne;
+
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   const auto order = library.by_mass();
   const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);

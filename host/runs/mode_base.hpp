@@ -3,6 +3,7 @@
 // The modes found as the density where paths begin.
 #include "host/runs/base_density.hpp"
 #include "host/runs/mode_library.hpp"
+#include "host/runs/mode_shape.hpp"
 
 namespace lockstep {
 
@@ -12,17 +13,20 @@ namespace lockstep {
 struct ModeCoverage {
   double covered = 0, of_known = 0, effective = 0;
   int modes = 0;
-  /// Whether a base made of them is better than one normal: two modes or more that hold half of Z, of shapes that
-  /// normals resemble. Where a target's mass lies in between, or in many more modes than are known, paths from such a
-  /// base lose what it leaves out (docs/decisions/0014-modes.md).
-  bool suffices() const { return modes >= 2 && covered >= 0.5 && of_known >= 0.9 && effective >= 1.0 / 3; }
+  /// Whether a base made of them is better than the scout's normal: modes of shapes that normals resemble and that hold
+  /// half of Z. Where a target's mass lies in between, or in many more modes than are known, paths from such a
+  /// base lose what it leaves out (docs/decisions/0014-modes.md). Half of the base of one mode is the scout's: of Z it
+  /// may hold little, for it may be the core of something wider, which paths from there would lose.
+  bool suffices() const {
+    return covered >= (modes == 1 ? 0.01 : 0.5) && of_known >= 0.9 && effective >= kResembles;
+  }
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// Whether sampler.base leads to a base of these modes: asked for by name, or `auto` where nothing else speaks against it
 /// and they suffice. UserError where they are asked for and there are none.
 bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z);
 
-/// A defensive mixture: the share `defensive` is the normal of the moments given (a scout's), with 1.5 times their
+/// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's), with 1.5 times their
 /// covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each
 /// at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
 /// one matrix times a number each: the mean of their covariances in units of their volumes, and what gives each its

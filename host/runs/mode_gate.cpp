@@ -159,11 +159,9 @@ std::string beyond_starts(const SearchResult& found) {
   const double wider = widened(modes, found.scale);
   if (wider <= found.scale) return "";
   return fmt::format(
-      "the search for modes ended before it looked as far from the origin, in other directions, as what it "
-      "found lies: it "
-      "mostly began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more "
-      "gradients look "
-      "there",
+      "the search for modes ended before it looked as far from the origin as what it found calls for: it "
+      "mostly began "
+      "within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look there",
       found.scale, wider);
 }
 

@@ -51,6 +51,22 @@ std::optional<Curvature> curvature(PointEngine& points, const Vector& x) {
                    root * root.transpose()};
 }
 
+/// A squared Mahalanobis distance that a draw of a normal exceeds once in 10,000 (Wilson & Hilferty 1931).
+double farthest(int dim) {
+  const double variance = 2.0 / (9 * dim);
+  return dim * std::pow(1 - variance + 3.72 * std::sqrt(variance), 3);
+}
+
+/// A mode's mass and effective share by its draws' weights; whether any counts.
+bool sum_up(Mode& mode, const Vector& log_w) {
+  const double most = log_w.maxCoeff();
+  if (!std::isfinite(most)) return false;
+  const Eigen::ArrayXd w = (log_w.array() - most).exp();
+  mode.log_mass = most + std::log(w.mean());
+  mode.effective_share = w.sum() * w.sum() / w.square().sum() / kMassDraws;
+  return true;
+}
+
 void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& context, std::uint32_t unit) {
   Mode& mode = library[k];
   const int d = library.dim();
@@ -77,11 +93,15 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
     const Vector at = x.col(n);
     if (library.home(at.data()) != k) log_w[n] = -INFINITY;
   }
-  const double most = log_w.maxCoeff();
-  if (!std::isfinite(most)) return;
-  const Eigen::ArrayXd w = (log_w.array() - most).exp();
-  mode.log_mass = most + std::log(w.mean());
-  mode.effective_share = w.sum() * w.sum() / w.square().sum() / kMassDraws;
+  const double least = kResembles * usual_effective_share(d);
+  if (!sum_up(mode, log_w) || library.size() > 1 || mode.effective_share >= least) return;
+  // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
+  for (int n = 0; n < kMassDraws; ++n) {
+    const Vector at = x.col(n);
+    if (library.distance(k, at.data()) > farthest(d)) log_w[n] = -INFINITY;
+  }
+  Mode core = mode;
+  if (sum_up(core, log_w) && core.effective_share >= least) mode = core;
 }
 
 }  // namespace

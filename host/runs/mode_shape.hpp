@@ -19,9 +19,13 @@ std::optional<Mode> mode_at(PointEngine& points, Eigen::VectorXd x);
 inline constexpr int kMassModes = 64, kMassDraws = 256;
 /// The share of these that is effective where a mode is normal: within 6 % for 2 to 200 dimensions, by simulation.
 inline double usual_effective_share(int dim) { return 0.9 / std::sqrt(dim + 0.5); }
+/// Modes with so large a part of that resemble a normal.
+inline constexpr double kResembles = 1.0 / 3;
 
 /// Estimates the masses around the largest modes, by importance sampling: from 256 draws each of a Student t with 3
-/// degrees of freedom and 2.5 times its covariance, of which those count whose home it is.
+/// degrees of freedom and 2.5 times its covariance, of which those count whose home it is. Of a mode that is the only one,
+/// and that no normal resembles as far out as these lie, those where all but 1 in 10,000 draws of its normal would be, if
+/// there it resembles one: the mass of a core in the midst of something wider.
 void weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context, std::uint32_t unit);
 
 /// Standard errors of a library's shares p, by those of the masses that draws have weighed: their relative variances are

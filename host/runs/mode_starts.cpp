@@ -12,16 +12,29 @@ using Vector = Eigen::VectorXd;
 // Of the starts of later rounds; and those from far outside, for the scale may be far too narrow.
 constexpr double kOwnScales = 0.25, kFar = 1 / 32.0, kClose = 0.25;  // the last: of those of the own scales
 constexpr double kFarthest = 100;                                    // times the widest scale
-constexpr double kNothing = 20;  // log mass below the largest: says nothing of where the others lie
+constexpr double kNothing = 20;     // log mass below the largest: says nothing of where the others lie
+constexpr double kUsualScale = 10;  // standard deviations of a mode, as the default has of a unit normal
+
+/// Those that hold anything.
+std::vector<const Mode*> that_count(const ModeLibrary& modes) {
+  std::vector<const Mode*> all;
+  double largest = -INFINITY;
+  for (int m = 0; m < modes.size(); ++m) largest = std::max(largest, modes[m].laplace_log_mass);
+  for (int m = 0; m < modes.size(); ++m)
+    if (!(modes[m].laplace_log_mass < largest - kNothing)) all.push_back(&modes[m]);
+  return all;
+}
+/// A mode's standard deviation on an axis.
+double sd_of(const Mode& mode, int i) {
+  const std::size_t d = mode.place.size();
+  return Eigen::Map<const Vector>(mode.factor.data() + i * d, Eigen::Index(d)).norm();
+}
 
 /// The mean of the places of the modes that hold anything, and the variance between them on an axis.
 std::pair<Vector, double> spread_of(const ModeLibrary& modes) {
   const int d = modes.dim();
-  double largest = -INFINITY;
-  for (int m = 0; m < modes.size(); ++m) largest = std::max(largest, modes[m].laplace_log_mass);
   std::vector<Eigen::Map<const Vector>> places;
-  for (int m = 0; m < modes.size(); ++m)
-    if (!(modes[m].laplace_log_mass < largest - kNothing)) places.emplace_back(modes[m].place.data(), d);
+  for (const Mode* m : that_count(modes)) places.emplace_back(m->place.data(), d);
   const double k = double(places.size());
   Vector mean = Vector::Zero(d);
   double variance = 0;
@@ -36,10 +49,8 @@ double extent_of(const ModeLibrary& modes) {
   const int d = modes.dim();
   double extent = modes.size() > 0 ? 0 : INFINITY;
   for (int m = 0; m < modes.size(); ++m)
-    for (int i = 0; i < d; ++i) {
-      const Eigen::Map<const Vector> row(modes[m].factor.data() + std::size_t(i) * d, d);
-      extent = std::max(extent, std::abs(modes[m].place[i]) + 2 * row.norm());
-    }
+    for (int i = 0; i < d; ++i)
+      extent = std::max(extent, std::abs(modes[m].place[i]) + 2 * sd_of(modes[m], i));
   return extent;
 }
 
@@ -47,6 +58,11 @@ double extent_of(const ModeLibrary& modes) {
 
 double widened(const ModeLibrary& modes, double scale) {
   if (modes.size() == 0) return scale;
+  for (const Mode* m : that_count(modes)) {
+    double narrowest = INFINITY;
+    for (int i = 0; i < modes.dim(); ++i) narrowest = std::min(narrowest, sd_of(*m, i));
+    if (narrowest > scale) scale = kUsualScale * narrowest;
+  }
   const auto [mean, variance] = spread_of(modes);
   const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
                widest = mean.cwiseAbs().maxCoeff();

@@ -15,7 +15,8 @@ namespace lockstep {
 /// such point in 1,000 is beyond S (sqrt(d) + t) of its centre, t^2 = 2 log 1000, and on any axis beyond S sqrt(2 log(1000 d))
 /// (Gaussian concentration: Boucheron, Lugosi, Massart 2013, theorem 5.6): where m is beyond one of these, the scale asked for
 /// is not the target's (a prior predictive check, Box 1980), and that of m's largest axis is. Modes on all sides have their
-/// mean near 0.
+/// mean near 0. And ten standard deviations of a mode that is wider than the scale on every axis: from within it no other is
+/// to be seen.
 double widened(const ModeLibrary& modes, double scale);
 
 /// `count` starts, those of the numbers `first`.. of a unit's search, each by a stream of its own: normals about 0 of the scale

@@ -19,11 +19,11 @@ int Overview::place(LaunchSpec& launch) {
   if (most_ == 0) return 0;
   const std::size_t of_draw = std::size_t(chains_) * dim_;
   while ((std::int64_t(launch.end) + stride_ - 1) / stride_ > most_) {
-    const std::size_t kept = (std::size_t(draws()) + 1) / 2;
+    const std::size_t kept = (std::size_t(draws()) + 2) / 3;
     for (std::size_t k = 1; k < kept; ++k)
-      std::copy_n(x_.begin() + 2 * k * of_draw, of_draw, x_.begin() + k * of_draw);
+      std::copy_n(x_.begin() + 3 * k * of_draw, of_draw, x_.begin() + k * of_draw);
     x_.resize(kept * of_draw);
-    stride_ *= 2;
+    stride_ *= 3;
   }
   const std::int64_t begin = launch.begin, first = (begin + stride_ - 1) / stride_ * stride_;
   launch.overview_thin = int(stride_);

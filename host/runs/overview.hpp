@@ -9,7 +9,8 @@ namespace lockstep {
 
 /// x of every chain at every stride-th iteration, at most `most` times: what quantiles, R-hat and effective
 /// sample sizes of a run are computed from, in memory that does not grow with it. When there would be more,
-/// every second goes and the stride doubles, so that what is kept depends on the number of iterations alone.
+/// one in three is kept and the stride trebles, so that what is kept depends on the number of iterations alone. Not one in
+/// two: a chain that jumps between two modes at every iteration would be seen in one of them.
 class Overview {
  public:
   Overview() = default;

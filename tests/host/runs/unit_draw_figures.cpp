@@ -37,8 +37,8 @@ TEST(DrawFigures, AreOfAllChains) {
   const DrawFigures all = figures(kAllDraws, 0), seen = figures(0, 1024), some = figures(0, 300);
   ASSERT_EQ(all.of.size(), 19u);
   EXPECT_EQ(all.draws, 1024);
-  EXPECT_EQ(some.draws, 256);
-  EXPECT_EQ(some.every, 4);
+  EXPECT_EQ(some.draws, 114);
+  EXPECT_EQ(some.every, 9);
   for (std::size_t i = 0; i < 19; ++i) {
     EXPECT_EQ(seen.of[i].rhat, all.of[i].rhat);
     EXPECT_EQ(seen.of[i].ess_bulk, all.of[i].ess_bulk);

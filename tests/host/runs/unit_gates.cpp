@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/runs/draw_figures.hpp"
+#include "host/runs/recording.hpp"
 #include "host/runs/starts.hpp"
 #include "tests/support/sampler_run.hpp"
 
@@ -48,6 +50,38 @@ TEST(Gates, TwentyIterationsAreTooFew) {
   const auto failed = failed_after(small(20), nothing);
   EXPECT_THAT(failed, Contains("length"));
   EXPECT_EQ(verdict_of(failed), "not established");
+}
+
+// Groups of short chains may agree because each began everywhere; single ones say that none has moved.
+TEST(Gates, ShortChainsThatKeptToWhereTheyBeganEstablishNothing) {
+  const auto failed = [](double of_groups, double of_chains) {
+    return failed_after(small(200), [&](auto&, Estimates& e) {
+      e.rhat_max = of_groups;
+      e.rhat_of_chains = of_chains;
+    });
+  };
+  EXPECT_THAT(failed(1.01, 1.9), IsEmpty());
+  EXPECT_THAT(failed(1.01, 2.1), ::testing::ElementsAre("length"));
+  EXPECT_THAT(failed(1.2, 2.1), Not(Contains("length"))) << "they do not agree: it fails";
+}
+
+// Chains that cannot leave the mode that they began in, as many in each of their groups in either.
+TEST(Gates, ShortChainsAreSeenOneByOne) {
+  RunOptions r = testing::run_of({.target = "two_modes",
+                                  .sampler = "hmc",
+                                  .target_settings = {{"dim", 2}},
+                                  .iterations = 200,
+                                  .chains = 64});
+  r.sampler_settings = {{"mode_jumps", false}};
+  const auto target = build_target(r);
+  ChainRunOptions options = chain_run_options(r, {0});
+  options.overview = 200;
+  const ChainRunResult run =
+      run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);
+  Estimates e = estimate(run.units[0]);
+  ASSERT_TRUE(e.nested);
+  judge_ranks(e, draw_figures(*target, run, 1, 2));
+  EXPECT_GT(e.rhat_of_chains, kChainsApart);
 }
 
 TEST(Gates, LogZThatIsNotThereFails) {

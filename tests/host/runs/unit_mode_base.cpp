@@ -37,7 +37,9 @@ ModeLibrary library(int d, const std::vector<double>& log_mass) {
 TEST(ModeCoverage, IsWhatModesHold) {
   ModeLibrary two(2);
   two.add(mode(Vector::Zero(2), Matrix::Identity(2, 2), std::log(3.0), 0.3));
-  EXPECT_FALSE(coverage_of(two, std::log(4.0)).suffices()) << "one normal is as good";
+  EXPECT_TRUE(coverage_of(two, std::log(4.0)).suffices());
+  EXPECT_TRUE(coverage_of(two, std::log(299.0)).suffices()) << "of one mode a base is half the scout's";
+  EXPECT_FALSE(coverage_of(two, std::log(301.0)).suffices());
   two.add(mode(Vector::Ones(2), Matrix::Identity(2, 2), std::log(1.0), 0.1));
   const ModeCoverage all = coverage_of(two, std::log(4.0));
   EXPECT_NEAR(all.covered, 1, 1e-12);
