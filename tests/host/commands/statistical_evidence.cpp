@@ -218,7 +218,7 @@ TEST(EvidenceGates, BadRunsFailThem) {
   EXPECT_NE(ais.find("weight_ess"), std::string::npos) << ais;
   const auto seeds = failed({"", "boltzmann", "st", 3e5, {{"units", 24}}, {{"seeds", "base"}}, 1024});
   EXPECT_NE(seeds.find("drift"), std::string::npos) << seeds;
-  // Axes of very different widths that the scout's few iterations do not cover.
+  // Axes of very different widths that the scout's few iterations do not cover (the mode's normal does).
   const auto file = std::filesystem::path(::testing::TempDir()) / "lockstep_wide.json";
   const int d = 10;
   std::ostringstream text;
@@ -235,7 +235,7 @@ TEST(EvidenceGates, BadRunsFailThem) {
   }
   text << "]]}";
   std::ofstream(file) << text.str();
-  const auto wide = failed({"", "mixture", "st", 3e6, {}, {}, 0, 0, "mixed", file});
+  const auto wide = failed({"", "mixture", "st", 3e6, {}, {{"base", "scout"}}, 0, 0, "mixed", file});
   EXPECT_NE(wide.find("base"), std::string::npos) << wide;
 }
 
