@@ -19,6 +19,9 @@ namespace lockstep {
 namespace {
 
 constexpr double kOtherShare = 0.1;  // of the gradients: particles from the base that was not taken
+// Where more of the first pilot's transitions diverge the target has parts that the usual step does not enter, tails that
+// bend or narrow: chains get there by way of the base, if that reaches so far.
+constexpr double kDiverging = 0.015;
 
 PilotOptions pilot_options(const EvidenceConfig& c) {
   PilotOptions p;
@@ -74,12 +77,15 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
       c.mode_jumps && base.rough && c.bootstrap <= 0 && !modes.full();  // the scout's is nobody's wish
   if (begins_at_modes(c.base, may, modes.library, base.log_zeta))
     return base_of_modes(context, c, base, modes.library);
+  const bool bends = base.rough && first.divergences > kDiverging * first.gradients / c.pilot_leapfrog;
+  if (bends) base.widen();
   const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
   const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
   for (int round = 0; round < rounds; ++round) {
     const std::string name = fmt::format("bootstrap {}", round);
     const Pilot& pilot = pilot_stage(with_own_numbers(context, name), name, base, pilot_options(c));
     base = refit_base(base, pilot, c.base_inflation);
+    if (bends && base.widened == 1) base.widen();
   }
   return base;
 }
@@ -182,7 +188,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   const bool of_draws =
       c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
   std::vector<double> sd = base.of_modes ? width_of(base.density) : base.density.sd();
-  for (double& v : sd) v /= base.of_modes ? 1 : c.base_inflation;
+  for (double& v : sd) v /= base.of_modes ? 1 : c.base_inflation * base.widened;
   const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
   if (widest > kNarrow) {
     f.failed.push_back("base");

@@ -10,6 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMostDense = 64;
+constexpr double kWideShare = 0.1, kWide = 3;
 
 double single(double v) { return double(float(v)); }
 
@@ -53,6 +54,18 @@ void PathBase::fit_metric(const std::vector<double>& curvature) {
   const double median = sorted[dim() / 2];
   for (int i = 0; i < dim(); ++i)
     metric[i] *= std::pow(std::clamp(ratio[i], median / 30, median * 30), 1 - share);
+}
+
+void PathBase::widen() {
+  if (dim() > kMostDense) return;
+  NormalComponent& usual = density.components.front();
+  NormalComponent wide{kWideShare, usual.mean, kWide * usual.factor};
+  usual.weight = 1 - kWideShare;
+  density.components.push_back(std::move(wide));
+  density.by_axes = false;
+  density.tied = true;
+  widened = std::sqrt(1 + kWideShare * (kWide * kWide - 1));
+  how += "; a tenth of it three times as wide";
 }
 
 double PathBase::taken_out() const {

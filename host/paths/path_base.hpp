@@ -32,6 +32,7 @@ struct PathBase {
   double gradients = 0;   // what fitting it cost
   int starts = 0;         // of the local approximations or chains it is made of; 0: of none
   bool rough = false;     // a scout's: worth a refit where the budget allows
+  double widened = 1;     // times as wide as base_inflation has it, since widen()
   bool of_modes = false;  // a mixture of those found
   LogZ other{NAN, NAN};   // log Z by particles from the base that it stands in for, where there is one
   bool partial = false;   // made of one of several local approximations: the others may never be found
@@ -46,6 +47,7 @@ struct PathBase {
     archive("gradients", gradients);
     archive("starts", starts);
     archive("rough", rough);
+    archive("widened", widened);
     archive("of_modes", of_modes);
     archive("other", other);
     archive("partial", partial);
@@ -71,6 +73,8 @@ struct PathBase {
   /// normal, and that within a mode where it has several, while the base spans them all. Ratios of the two
   /// are held within a factor of 30 of their median: a mean square may be one particle's.
   void fit_metric(const std::vector<double>& curvature);
+  /// Makes a tenth of it three times as wide, in up to 64 dimensions. The metric stays.
+  void widen();
   /// Independent draws, [axis][chain]: chain c is number c % chains_per_unit of unit c / chains_per_unit.
   std::vector<double> draws(const StreamKey& key, std::uint32_t iteration, int chains,
                             int chains_per_unit) const;
