@@ -57,7 +57,6 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         "is not in "
         "the means over tours (a longer run, or another sampler.spread or sampler.level)",
         100 * r.tours[0].closed_share);
-  if (const std::string apart = chains_apart(e); !apart.empty()) all.push_back(apart);
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
@@ -148,9 +147,11 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   const ModesVerdict modes = judge_modes(r, context.threads);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
+  const std::string apart = judge_single_chains(failed, e);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
+  if (!apart.empty()) s.warnings.push_back(apart);
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};
   s.chains = run.chains;

@@ -20,7 +20,7 @@ const Lines& base_settings() {
        "found), "
        "warmup (HMC), advi or mixture (default auto: mean-field where the target has one, else modes where "
        "they "
-       "hold most of it, else scout)"},
+       "hold most of it, or half modes and half scout where there is one, else scout)"},
       {"base_mean", "mean of base gaussian, one number or one per axis (default 0)"},
       {"base_sd", "its standard deviations (default 1)"},
       {"base_inflation",

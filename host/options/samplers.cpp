@@ -104,7 +104,8 @@ Keys pe_keys(const Transitions& transitions) {
        "where the bridge's path begins: gaussian (base_mean, base_sd), scout (its moments), modes (a mixture "
        "of those found), "
        "or "
-       "auto: modes where they hold most of the target, else scout (default auto)"},
+       "auto: modes where they hold most of the target, or half and half where there is one, else scout "
+       "(default auto)"},
       {"base_inflation", "factor on the standard deviations of a scouted base (default 1.2)"},
       {"base_mean", "mean of the fixed instrument or base, one number or one per axis (default: learned)"},
       {"base_sd", "its standard deviations"},

@@ -257,8 +257,8 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
-  if (const std::string apart = chains_apart(e); !apart.empty()) f.warnings.push_back(apart);
   f.judge_modes(lockstep::judge_modes(r, context.threads));
+  if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
   f.diagnostics.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;

@@ -85,7 +85,7 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
     const std::string name = fmt::format("bootstrap {}", round);
     const Pilot& pilot = pilot_stage(with_own_numbers(context, name), name, base, pilot_options(c));
     base = refit_base(base, pilot, c.base_inflation);
-    if (bends && base.widened == 1) base.widen();
+    if (bends) base.widen();
   }
   return base;
 }
@@ -198,6 +198,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   }
   EvidenceDiagnostics& d = f.diagnostics;
   d.base = base.how;
+  if (base.widened > 1) d.base += "; a tenth of it three times as wide";
   d.base_log_zeta = base.log_zeta;
   d.other_base_log_z = {base.other.estimate, base.other.se};
   d.modes.jump_acceptance = pilot.jump_acceptance;

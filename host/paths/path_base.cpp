@@ -57,7 +57,7 @@ void PathBase::fit_metric(const std::vector<double>& curvature) {
 }
 
 void PathBase::widen() {
-  if (dim() > kMostDense) return;
+  if (dim() > kMostDense || widened > 1) return;
   NormalComponent& usual = density.components.front();
   NormalComponent wide{kWideShare, usual.mean, kWide * usual.factor};
   usual.weight = 1 - kWideShare;
@@ -65,7 +65,6 @@ void PathBase::widen() {
   density.by_axes = false;
   density.tied = true;
   widened = std::sqrt(1 + kWideShare * (kWide * kWide - 1));
-  how += "; a tenth of it three times as wide";
 }
 
 double PathBase::taken_out() const {

@@ -14,7 +14,7 @@ constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNum
 std::int64_t overview_iterations(const TargetInstance& target, int chains) {
   const double dim = target.dim(), each = dim + double(target.quantities().size());
   const double draws = std::max(kOverviewNumbers / each, kOverviewOfEach);
-  const double most = std::max(4.0, std::floor(std::min(draws, kMostNumbers / each) / chains));
+  const double most = std::max(12.0, std::floor(std::min(draws, kMostNumbers / each) / chains));
   return most * chains * dim > kMostNumbers ? 0 : std::int64_t(most);
 }
 

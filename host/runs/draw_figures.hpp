@@ -8,8 +8,8 @@ namespace lockstep {
 
 /// Iterations at which x of all chains is kept (Overview::most) for quantiles, R-hat and effective sizes of a
 /// run of so many chains: about 2^20 numbers, parameters and quantities together, or 2^14 of each where that
-/// is more, which independent draws need for the probability below a median to within 0.4 %. 0 where four
-/// iterations are too much to keep.
+/// is more, which independent draws need for the probability below a median to within 0.4 %. 0 where twelve
+/// iterations, of which trebled strides leave four, are too much to keep.
 std::int64_t overview_iterations(const TargetInstance& target, int chains);
 
 /// Figures of each coordinate and then of each of the target's own quantities, over unweighted draws of all

@@ -14,7 +14,6 @@ namespace lockstep {
 /// method that is one pass from base to target.
 inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastOfOnePass = 5e4;
-inline constexpr double kMostRhat = 1.05;
 /// R-hat of single chains over which short ones have not left where they began, though groups of them agree: of runs of 100
 /// iterations right ones had up to 1.8.
 inline constexpr double kChainsApart = 2;
@@ -25,8 +24,7 @@ std::string verdict_of(const std::vector<std::string>& failed);
 
 /// Gates of `sample` for one unit of a run, by name; empty: all pass.
 ///
-/// starts: chains began at each of the points that the user gave. length: at least 100 recorded iterations,
-/// and where a nested R-hat passes that of single chains at most 2.
+/// starts: chains began at each of the points that the user gave. length: at least 100 recorded iterations.
 /// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
 /// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
 /// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
@@ -35,8 +33,9 @@ std::string verdict_of(const std::vector<std::string>& failed);
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 
-/// Why the second part of `length` fails; "" where it does not.
-std::string chains_apart(const Estimates& estimates);
+/// The last gate of a run with a nested R-hat, of those that no other fails: R-hat of single chains is at most 2, else
+/// `length` fails. Returns the warning, or "".
+std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& estimates);
 
 /// What the transition of a unit has counted, by name.
 NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition);

@@ -54,7 +54,10 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
 bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z) {
   if (base == "modes" && library.size() == 0)
     throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
-  return base == "modes" || (base == "auto" && may && coverage_of(library, log_z).suffices());
+  constexpr int kMostDense =
+      64;  // beyond that the scout's is of independent axes, and matrices cost more than they bring
+  const bool cheap = library.size() > 1 || library.dim() <= kMostDense;
+  return base == "modes" || (base == "auto" && may && cheap && coverage_of(library, log_z).suffices());
 }
 
 std::vector<double> width_of(const BaseDensity& base) {
@@ -75,7 +78,6 @@ double most_base_numbers(int dim) {
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,
                       bool tied, double defensive) {
   if (library.size() == 1) defensive = kDefensiveOfOne;
-
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   const auto order = library.by_mass();
   const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);

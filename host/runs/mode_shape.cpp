@@ -101,7 +101,8 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
     if (library.distance(k, at.data()) > farthest(d)) log_w[n] = -INFINITY;
   }
   Mode core = mode;
-  if (sum_up(core, log_w) && core.effective_share >= least) mode = core;
+  constexpr double kFewDraws = 10;
+  if (sum_up(core, log_w) && core.effective_share >= std::max(least, kFewDraws / kMassDraws)) mode = core;
 }
 
 }  // namespace

@@ -58,11 +58,13 @@ double extent_of(const ModeLibrary& modes) {
 
 double widened(const ModeLibrary& modes, double scale) {
   if (modes.size() == 0) return scale;
+  double narrowest = 0;  // of the axes of the mode that is widest there
   for (const Mode* m : that_count(modes)) {
-    double narrowest = INFINITY;
-    for (int i = 0; i < modes.dim(); ++i) narrowest = std::min(narrowest, sd_of(*m, i));
-    if (narrowest > scale) scale = kUsualScale * narrowest;
+    double least = INFINITY;
+    for (int i = 0; i < modes.dim(); ++i) least = std::min(least, sd_of(*m, i));
+    narrowest = std::max(narrowest, least);
   }
+  if (narrowest > scale) scale = kUsualScale * narrowest;
   const auto [mean, variance] = spread_of(modes);
   const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
                widest = mean.cwiseAbs().maxCoeff();
