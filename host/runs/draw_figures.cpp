@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 1 << 24;
+constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 3 << 24;
 
 }  // namespace
 
