@@ -93,8 +93,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
-  d.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;
-  if (e.nested) d.nested_rhat_max = e.rhat_max;
+  report_rhat(d, e);
   if (f.draws >= 4) {
     d.ess_bulk_min = d.ess_tail_min = INFINITY;
     for (int i = 0; i < dim; ++i) {

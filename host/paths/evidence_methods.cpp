@@ -261,8 +261,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
-  f.diagnostics.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;
-  if (e.nested) f.diagnostics.nested_rhat_max = e.rhat_max;
+  report_rhat(f.diagnostics, e);
   f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.chain_run = std::move(r);

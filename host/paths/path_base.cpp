@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kMostDense = 64;
 constexpr double kWideShare = 0.1, kWide = 3;
 
 double single(double v) { return double(float(v)); }
@@ -23,7 +22,7 @@ PathBase PathBase::from_moments(const Eigen::VectorXd& mean, const Eigen::Matrix
   b.how = std::move(how);
   const int d = int(mean.size());
   bool dense = false;
-  for (int i = 0; i < d && d <= kMostDense; ++i)
+  for (int i = 0; i < d && d <= BaseDensity::kMostDense; ++i)
     for (int j = 0; j < i; ++j)
       dense |= std::abs(covariance(i, j)) > 0.3 * std::sqrt(covariance(i, i) * covariance(j, j));
   // Too few particles for so many axes give no factor.
@@ -57,7 +56,7 @@ void PathBase::fit_metric(const std::vector<double>& curvature) {
 }
 
 void PathBase::widen() {
-  if (dim() > kMostDense || widened > 1) return;
+  if (dim() > BaseDensity::kMostDense || widened > 1) return;
   NormalComponent& usual = density.components.front();
   NormalComponent wide{kWideShare, usual.mean, kWide * usual.factor};
   usual.weight = 1 - kWideShare;

@@ -27,6 +27,9 @@ struct NormalComponent {
 /// are one normal `by_axes`, of independent axes, and a mixture that is `tied`: from the second component on each
 /// covariance is that of the second times a number.
 struct BaseDensity {
+  /// Dimensions up to which matrices are worth their cost beside a density; beyond them axes are independent by default.
+  static constexpr int kMostDense = 64;
+
   std::vector<NormalComponent> components;
   bool by_axes = false, tied = false;
 

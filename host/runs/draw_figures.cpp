@@ -9,6 +9,12 @@ namespace {
 
 constexpr double kOverviewNumbers = 1 << 20, kOverviewOfEach = 1 << 14, kMostNumbers = 3 << 24;
 
+double largest_rhat(double of_means, const DrawFigures& f) {
+  for (const DrawDiagnostics& figures : f.of)
+    if (figures.rhat > of_means) of_means = figures.rhat;  // a NaN stays
+  return of_means;
+}
+
 }  // namespace
 
 std::int64_t overview_iterations(const TargetInstance& target, int chains) {
@@ -39,18 +45,17 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   return figures;
 }
 
-double largest_rhat(double of_means, const DrawFigures& f) {
-  for (const DrawDiagnostics& figures : f.of)
-    if (figures.rhat > of_means) of_means = figures.rhat;  // a NaN stays
-  return of_means;
-}
-
 void judge_ranks(Estimates& e, const DrawFigures& f) {
   if (f.draws < 4 || f.chains < 2) return;
   if (e.nested)
     e.rhat_of_chains = largest_rhat(0, f);
   else
     e.rhat_max = largest_rhat(e.rhat_max, f);
+}
+
+void report_rhat(RunDiagnostics& d, const Estimates& e) {
+  d.rhat_max = e.nested ? e.rhat_of_chains : e.rhat_max;
+  if (e.nested) d.nested_rhat_max = e.rhat_max;
 }
 
 }  // namespace lockstep

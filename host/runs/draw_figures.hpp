@@ -3,6 +3,7 @@
 #include "host/estimators/diagnostics.hpp"
 #include "host/estimators/estimates.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/run_result.hpp"
 
 namespace lockstep {
 
@@ -21,10 +22,11 @@ struct DrawFigures {
 };
 DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads);
 
-/// The largest R-hat of the draws, by ranks, of parameters and quantities, and `of_means`, that of the
-/// weighted means: ranks forgive chains that keep to narrow modes. What no draw varied has none.
-double largest_rhat(double of_means, const DrawFigures& figures);
-/// Where chains are judged one by one, their largest R-hat is that one; else it is what single chains would say.
+/// Takes in the largest R-hat of the draws, by ranks, of parameters and quantities. Where chains are judged one by one it
+/// counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is what single chains
+/// would say. What no draw varied has none.
 void judge_ranks(Estimates& estimates, const DrawFigures& figures);
+/// The one that is judged, and what single chains would say, as a run reports them.
+void report_rhat(RunDiagnostics& diagnostics, const Estimates& estimates);
 
 }  // namespace lockstep

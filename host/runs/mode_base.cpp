@@ -54,9 +54,7 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
 bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z) {
   if (base == "modes" && library.size() == 0)
     throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
-  constexpr int kMostDense =
-      64;  // beyond that the scout's is of independent axes, and matrices cost more than they bring
-  const bool cheap = library.size() > 1 || library.dim() <= kMostDense;
+  const bool cheap = library.size() > 1 || library.dim() <= BaseDensity::kMostDense;
   return base == "modes" || (base == "auto" && may && cheap && coverage_of(library, log_z).suffices());
 }
 

@@ -26,9 +26,9 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// and they suffice. UserError where they are asked for and there are none.
 bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z);
 
-/// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's), with 1.5 times their
-/// covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by the square roots of their masses, each
-/// at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
+/// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's),
+/// with 1.5 times their covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by
+/// the square roots of their masses, each at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
 /// one matrix times a number each: the mean of their covariances in units of their volumes, and what gives each its
 /// own mean variance in terms of that.
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean,

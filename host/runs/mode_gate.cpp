@@ -160,8 +160,8 @@ std::string beyond_starts(const SearchResult& found) {
   if (wider <= found.scale) return "";
   return fmt::format(
       "the search for modes ended before it looked as far from the origin as what it found calls for: it "
-      "mostly began "
-      "within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more gradients look there",
+      "mostly began within {:.3g} on an axis, and others may be missed; --init-scale {:.2g} or more "
+      "gradients look there",
       found.scale, wider);
 }
 

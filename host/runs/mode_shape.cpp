@@ -74,7 +74,7 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
   const Eigen::Map<const Vector> place(mode.place.data(), d);
   RandomStream random(Purpose::mode_mass, context.key, (std::uint64_t(unit) << 32) | std::uint64_t(k));
   ByRows x(d, kMassDraws);
-  Vector log_q(kMassDraws), z(d), value;
+  Vector log_q(kMassDraws), distance(kMassDraws), z(d), value;  // distance: squared, Mahalanobis
   const double norm = std::lgamma(0.5 * (kMassDegrees + d)) - std::lgamma(0.5 * kMassDegrees) -
                       0.5 * d * std::log(kMassDegrees * kPi) - factor.diagonal().array().log().sum();
   for (int n = 0; n < kMassDraws; ++n) {
@@ -83,6 +83,7 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
     for (int i = 0; i < kMassDegrees; ++i) chi += std::pow(random.normal(), 2);
     z *= std::sqrt(kMassDegrees / chi);
     x.col(n) = place + factor.triangularView<Eigen::Lower>() * z;
+    distance[n] = kMassWidening * z.squaredNorm();
     log_q[n] = norm - 0.5 * (kMassDegrees + d) * std::log1p(z.squaredNorm() / kMassDegrees);
   }
   ByRows gradient;
@@ -96,10 +97,7 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
   const double least = kResembles * usual_effective_share(d);
   if (!sum_up(mode, log_w) || library.size() > 1 || mode.effective_share >= least) return;
   // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
-  for (int n = 0; n < kMassDraws; ++n) {
-    const Vector at = x.col(n);
-    if (library.distance(k, at.data()) > farthest(d)) log_w[n] = -INFINITY;
-  }
+  log_w = (distance.array() > farthest(d)).select(-INFINITY, log_w);
   Mode core = mode;
   constexpr double kFewDraws = 10;
   if (sum_up(core, log_w) && core.effective_share >= std::max(least, kFewDraws / kMassDraws)) mode = core;

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "host/runs/draw_figures.hpp"
-#include "host/runs/recording.hpp"
 #include "host/runs/starts.hpp"
 #include "tests/support/sampler_run.hpp"
 
