@@ -63,9 +63,6 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
 /// Gates of every method, and what a reader should know before the numbers. `chains`: as many as asked for.
 void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   const double gradients = f.gradients + f.preparation, divergences = f.diagnostics.divergences;
-  if (gradients > 1.2 * c.gradients)
-    f.warnings.push_back(fmt::format(
-        "search, base, pilot and the shortest run took {:.2g} gradients, beyond the budget", gradients));
   if (c.runs_on() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
     f.failed.push_back("length");
   if (!(f.diagnostics.acceptance >= 0.2)) f.failed.push_back("acceptance");
@@ -73,6 +70,16 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   if (!c.is(EvidenceKind::particles) && !(divergences < 0.01 * std::max(1.0, f.transitions())))
     f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate) || !std::isfinite(f.log_z.se)) f.failed.push_back("log_z");
+  // Where so little was left, what failed says no more than that.
+  constexpr double kPreparation = 0.8;
+  const bool beyond = gradients > 1.2 * c.gradients,
+             little = !f.failed.empty() && f.preparation > kPreparation * c.gradients;
+  if (little) f.failed.push_back("length");
+  if (little || beyond)
+    f.warnings.push_back(
+        fmt::format("search, base and pilot took {:.2g} of the {:.2g} gradients; the run itself took "
+                    "{:.2g}{}: more --gradients",
+                    f.preparation, c.gradients, f.gradients, beyond ? " beyond them" : ""));
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());
   if (f.interrupted) f.warnings.push_back("interrupted");

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kOtherShare = 0.1;  // of the gradients: particles from the base that was not taken
+constexpr double kTrialShare = 0.1;  // of the gradients: particles from the base that was not taken
 // Where more of the first pilot's transitions diverge the target has parts that the usual step does not enter, tails that
 // bend or narrow: chains get there by way of the base, if that reaches so far.
 constexpr double kDiverging = 0.015;
@@ -33,6 +33,15 @@ PilotOptions pilot_options(const EvidenceConfig& c) {
   p.rate = c.rate;
   return p;
 }
+/// The same for what is tried beforehand, with so many particles, for a tenth of the gradients at most: but for 60 levels.
+PilotOptions trial_options(const EvidenceConfig& c, int particles, int seeds) {
+  PilotOptions p = pilot_options(c);
+  p.particles = particles;
+  p.seeds = seeds;
+  const double level = double(particles) * p.moves * p.num_leapfrog;
+  p.most_levels = int(std::clamp(kTrialShare * c.gradients / level, 60.0, double(p.most_levels)));
+  return p;
+}
 /// The same from its last base. Of modes few levels would do, by what particles can see: too few to find out otherwise.
 PilotOptions pilot_options(const EvidenceConfig& c, const PathBase& base) {
   PilotOptions p = pilot_options(c);
@@ -43,10 +52,9 @@ PilotOptions pilot_options(const EvidenceConfig& c, const PathBase& base) {
 /// The mixture of the modes in the scout's place. Particles from there say what log Z looks like from both.
 PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const PathBase& scouted,
                        const ModeLibrary& modes) {
-  PilotOptions half = pilot_options(c);
-  const double share = kOtherShare / (c.is(EvidenceKind::particles) ? 1 : c.pilot_share);
-  half.particles = c.groups * std::max(4, int(share * c.particles / c.groups));
-  half.seeds = c.groups;
+  const double share = kTrialShare / (c.is(EvidenceKind::particles) ? 1 : c.pilot_share);
+  const PilotOptions half =
+      trial_options(c, c.groups * std::max(4, int(share * c.particles / c.groups)), c.groups);
   const Pilot& other = pilot_stage(with_own_numbers(context, "other base"), "other base", scouted, half);
   PathBase base = scouted;
   base.density =
@@ -68,8 +76,8 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
   Stage<PathBase> fit(*context.stages, "fit");
   PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
-  PilotOptions small = pilot_options(c);
-  small.particles = small.seeds = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
+  const int few = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
+  const PilotOptions small = trial_options(c, few, few);
   const Pilot& first = pilot_stage(with_own_numbers(context, "metric"), "metric", base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);

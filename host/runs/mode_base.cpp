@@ -33,21 +33,24 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
   ModeCoverage c;
   c.modes = library.size();
   const auto order = library.by_mass();
-  double all = 0, by_mass = 0, by_mode = 0, weighed = 0;
+  double top = -INFINITY, all = 0, held = 0, by_mass = 0, by_mode = 0, weighed = 0;
+  for (int k = 0; k < c.modes; ++k) top = std::fmax(top, library[k].log_mass);
   for (int k = 0; k < c.modes; ++k) {
     const Mode& m = library[order[k]];
     if (std::isnan(m.log_mass)) continue;
-    const double mass = std::exp(m.log_mass - log_z);
+    const double mass = std::exp(m.log_mass - top);
     all += mass;
     if (k >= most_used_modes(library.dim())) continue;
-    c.covered += mass;
+    held += mass;
     by_mass += mass * m.effective_share;
     by_mode += m.effective_share;
     ++weighed;
   }
-  if (!(c.covered > 0)) return c;
-  c.of_known = c.covered / all;
-  c.effective = std::min(by_mass / c.covered, by_mode / weighed) / usual_effective_share(library.dim());
+  if (!(held > 0)) return c;
+  constexpr double kBeyond = 500;  // nats: a scout that was lost
+  c.covered = held * std::exp(std::min(top - log_z, kBeyond));
+  c.of_known = held / all;
+  c.effective = std::min(by_mass / held, by_mode / weighed) / usual_effective_share(library.dim());
   return c;
 }
 

@@ -174,6 +174,14 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   v.summary.starts = found.starts;
   v.summary.gradients = found.gradients;
   warn_of_unseen(v, found);
+  if (found.astray()) {
+    v.failed = "modes_mass";
+    v.warnings.push_back(fmt::format(
+        "descents of the search came to rest at {:.0f} places that are no mode as far as differences of "
+        "gradients tell, and {:.0f} times at the {} found: what else there is nobody knows; scale the "
+        "parameters alike, or give the modes by --modes FILE",
+        found.rejected, found.total_hits(), library.size() == 1 ? "mode" : "modes"));
+  }
   if (library.size() > 0) {
     v.summary.least_hits = found.least_hits();
     for (int k = 0; k < library.size(); ++k)

@@ -54,6 +54,9 @@ struct SearchResult {
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;
+  /// Whether descents came to rest at more places that turned out to be no mode (flat, kinked, beyond what differences of
+  /// gradients resolve) than at modes: what lies there nobody knows.
+  bool astray() const { return rejected > total_hits() && library.size() > 0 && stopped != kSearchGiven; }
   /// Whether there are more modes than are kept: then nothing is made of them that has to hold all of the target.
   bool full() const { return stopped == kSearchModes; }
 

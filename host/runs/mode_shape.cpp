@@ -13,6 +13,7 @@ using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
 constexpr double kLongestCondition = 1e10;  // of a Hessian
+constexpr int kNewtonSteps = 8;             // at most
 constexpr int kMassDegrees = 3;
 constexpr double kMassWidening = 2.5;  // of covariances
 
@@ -108,18 +109,29 @@ void weigh(ModeLibrary& library, int k, PointEngine& points, const RunContext& c
 std::optional<Mode> mode_at(PointEngine& points, Vector x) {
   const Eigen::Index d = x.size();
   Matrix covariance;
-  double gain = INFINITY;
-  for (int step = 0; step < 3 && !(gain < 1e-6); ++step) {
+  Vector value;
+  ByRows gradient;
+  double gain = INFINITY, height = NAN;
+  for (int step = 0; step < 3 || (gain >= 1 && step < kNewtonSteps); ++step) {
     const auto c = curvature(points, x);
     if (!c) return {};
     const Vector newton = c->covariance * c->gradient;
     gain = newton.dot(c->gradient);
-    if (!(gain < 1)) return {};
+    if (!std::isfinite(gain)) return {};
     covariance = c->covariance;
+    if (gain >= 1) {  // descents stop early where widths are of many scales; the rise is to be half of gain
+      if (step == 0) {
+        points.evaluate(x, value, gradient);
+        height = value[0];
+      }
+      points.evaluate(x + newton, value, gradient);
+      if (!(value[0] - height > gain / 8)) return {};
+      height = value[0];
+    }
     x += newton;
+    if (gain < 1e-6) break;
   }
-  Vector value;
-  ByRows gradient;
+  if (!(gain < 1)) return {};
   points.evaluate(x, value, gradient);
   if (!std::isfinite(value[0])) return {};
   const ByRows factor = covariance.llt().matrixL();

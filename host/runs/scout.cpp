@@ -15,7 +15,8 @@ constexpr int kLeapfrog = 4;  // mean leapfrog steps of each
 constexpr double kAcceptance = 0.75;
 constexpr int kMaxLevels = 201;  // with the base
 constexpr int kMaxWidenings = 6;
-constexpr double kFar = 3;  // standard deviations of the particles, beyond which a known point is left out
+constexpr double kLost = 10;  // nats of log Z that a wider pass may lose before the one before it stands
+constexpr double kFar = 3;    // standard deviations of the particles, beyond which a known point is left out
 
 /// An equal share of a unit's particles for each known point that they left out.
 void include_known(ScoutResult& out, std::size_t unit, const std::vector<Eigen::VectorXd>& known) {
@@ -126,6 +127,8 @@ void Scout::collect() {
   const SmcState& state = pass_->state();
   for (std::size_t k = 0; k < open_.size(); ++k) {
     const std::size_t u = open_[k];
+    found_.gradients[u] += state.gradients[k];
+    if (round_ > 0 && !(state.beta[k] >= 1 && state.log_z[k] > found_.log_z[u] - kLost)) continue;
     for (int i = 0; i < d; ++i) {
       const double* row = x.data() + (i * open_.size() + k) * n;
       for (int p = 0; p < n; ++p) found_.position[(u * n + p) * d + i] = row[p];
@@ -133,9 +136,14 @@ void Scout::collect() {
     found_.measure(u);
     found_.log_z[u] = state.log_z[k];
     found_.log_z_se[u] = std::sqrt(state.variance[k]);
-    found_.gradients[u] += state.gradients[k];
     found_.levels[u] = state.raises[k];
   }
+}
+
+bool Scout::fills_scale(std::size_t u) const {
+  for (int i = 0; i < found_.dim; ++i)
+    if (found_.sd[u * found_.dim + i] > std::hypot(0.5 * scale(), half_[i])) return true;
+  return false;
 }
 
 bool Scout::step() {
@@ -143,12 +151,11 @@ bool Scout::step() {
     if (!pass_) pass_ = pass();
     if (pass_->step()) return true;
     collect();
+    std::vector<std::size_t> wider;  // those not yet there are as wide as they are far from that
+    for (std::size_t k = 0; k < open_.size(); ++k)
+      if (pass_->state().beta[k] >= 1 && fills_scale(open_[k])) wider.push_back(open_[k]);
+    open_ = std::move(wider);
     pass_.reset();
-    std::erase_if(open_, [&](std::size_t u) {
-      for (int i = 0; i < found_.dim; ++i)
-        if (found_.sd[u * found_.dim + i] > std::hypot(0.5 * scale(), half_[i])) return false;
-      return true;
-    });
     ++round_;
   }
   return false;

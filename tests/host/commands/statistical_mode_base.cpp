@@ -11,6 +11,7 @@
 #include "host/runs/gates.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
+#include "tests/support/search_case.hpp"
 
 namespace lockstep {
 namespace {
@@ -51,7 +52,7 @@ std::string modes(int d, int count) {
     data["covariances"].push_back(covariance);
     data["weights"].push_back(1.0 + k);
   }
-  const std::string name = testing::TempDir() + fmt::format("modes_{}_{}.json", d, count);
+  const std::string name = ::testing::TempDir() + fmt::format("modes_{}_{}.json", d, count);
   write_atomically(name, data.dump());
   return name;
 }
@@ -84,7 +85,7 @@ TEST(BaseOfModes, LogZAndItsErrorHoldAndAreSmall) {
 TEST(BaseOfModes, IsOfWhatIsGiven) {
   RunOptions r = options("mixture", "st", "modes", 3);
   r.data = modes(6, 4);
-  r.modes = testing::TempDir() + "places.csv";
+  r.modes = ::testing::TempDir() + "places.csv";
   const auto base_of = [&](const char* places) {
     write_atomically(r.modes, places);
     return run(r)["diagnostics"]["base"].get<std::string>();
@@ -104,6 +105,40 @@ TEST(BaseOfModes, IsNoBaseOfShapesThatNormalsAreNot) {
               StartsWith("modes: 2 components"));
 }
 
+// On axes from 1e-3 to 1e3 the scout is lost, by thousands of nats; the modes are not.
+TEST(BaseOfModes, IsTakenWhereTheScoutIsLost) {
+  const auto in = testing::six_decades();
+  nlohmann::json data;
+  for (int k = 0; k < 2; ++k) {
+    const auto row = [&](const char* name, int at) {
+      const double* first = in.arrays.at(name).values.data() + 7 * at;
+      return std::vector<double>(first, first + 7);
+    };
+    data["means"].push_back(row("means", k));
+    nlohmann::json& covariance = data["covariances"].emplace_back();
+    for (int i = 0; i < 7; ++i) covariance.push_back(row("covariances", 7 * k + i));
+  }
+  data["weights"] = {0.6, 0.4};
+  RunOptions r = options("mixture", "st", "auto", 1);
+  r.data = ::testing::TempDir() + "six_decades.json";
+  write_atomically(r.data, data.dump());
+  r.init_scale = 1000;
+  for (const char* method : {"st", "smc", "ais"})
+    for (r.seed = 1; r.seed <= 3; ++r.seed) {
+      r.sampler = method;
+      r.gradients = 1e7;
+      const Json s = run(r);
+      const std::string what = fmt::format("{} {}", method, r.seed);
+      EXPECT_THAT(s["diagnostics"]["base"].get<std::string>(), StartsWith("modes: 3")) << what;
+      EXPECT_NE(s["verdict"], "fail") << what << s["failed_gates"];
+      EXPECT_LT(std::abs(s["log_z"]["estimate"].get<double>()), 5 * s["log_z"]["se"].get<double>()) << what;
+      EXPECT_LT(s["log_z"]["se"].get<double>(), 0.1) << what;
+      // Of fewer gradients little is left, which is too little to judge.
+      r.gradients = 3e6;
+      EXPECT_THAT(run(r)["failed_gates"], ::testing::Contains("length")) << what;
+    }
+}
+
 // A core and something ten times as wide around it, half of Z each: no path from the scout's normal ever sees the core.
 TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
   nlohmann::json data;
@@ -111,7 +146,7 @@ TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
   data["weights"] = {0.5, 0.5};
   data["sds"] = {1, 10};
   RunOptions r = options("mixture", "st", "auto", 1);
-  r.data = testing::TempDir() + "core.json";
+  r.data = ::testing::TempDir() + "core.json";
   write_atomically(r.data, data.dump());
   double z = 0;
   int runs = 0;
@@ -194,7 +229,7 @@ std::string ill_scaled(const std::vector<double>& sd, double turned) {
     data["covariances"].push_back(rows);
   }
   data["weights"] = {0.5, 0.5};
-  const std::string name = testing::TempDir() + fmt::format("ill_{}_{}.json", d, turned);
+  const std::string name = ::testing::TempDir() + fmt::format("ill_{}_{}.json", d, turned);
   write_atomically(name, data.dump());
   return name;
 }

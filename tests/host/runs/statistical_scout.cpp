@@ -9,8 +9,10 @@
 #include "host/options/target_input.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/scout.hpp"
+#include "targets/mixture.hpp"
 #include "targets/mixture20.hpp"
 #include "targets/two_modes.hpp"
+#include "tests/support/search_case.hpp"
 #include "tests/support/statistics.hpp"
 #include "tests/support/target_input.hpp"
 
@@ -140,6 +142,15 @@ TEST(ScoutStart, WidensWhereTheTargetIsWider) {
   // A start of 1 must widen three times and still gets there.
   const auto tiny = scout_target("gaussian", {{"dim", 2}, {"ratio", 20}}, 1);
   for (int u = 0; u < kUnits; ++u) EXPECT_NEAR(std::log(tiny.found.sd[2 * u + 1] / 20), 0, std::log(1.5));
+}
+
+// Two normals of axes from 1e-3 to 1e3. From a scale of 1000 the scout arrives, and has to look wider; from 4000 it
+// loses thousands of nats.
+TEST(ScoutStart, AWiderOneThatLosesTheTargetIsNotTaken) {
+  const testing::SearchCase<MixtureTarget> c(testing::six_decades());
+  const std::vector<std::uint32_t> units = {0, 1, 2, 3, 4, 5, 6, 7};
+  const ScoutResult found = scout(c.context, units, 2048, 1000);
+  for (std::size_t u = 0; u < units.size(); ++u) EXPECT_GT(found.log_z[u], -10) << "unit " << u;
 }
 
 TEST(ScoutKnown, PointsFarApartWidenTheStartAndNoneIsLeftOut) {

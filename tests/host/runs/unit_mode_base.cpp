@@ -46,6 +46,7 @@ TEST(ModeCoverage, IsWhatModesHold) {
   EXPECT_NEAR(all.effective, 0.2 / usual_effective_share(2), 1e-12);
   EXPECT_TRUE(all.suffices());
   EXPECT_TRUE(coverage_of(two, std::log(1.0)).suffices()) << "a scout may have lost some";
+  EXPECT_TRUE(coverage_of(two, -25000).suffices()) << "or all";
   EXPECT_FALSE(coverage_of(two, std::log(9.0)).suffices());
   two[0].effective_share = 0.05;
   EXPECT_FALSE(coverage_of(two, std::log(4.0)).suffices()) << "of other shapes than normals";

@@ -125,6 +125,18 @@ TEST(ModeGate, SaysThatASearchWasNotDone) {
   EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
 }
 
+TEST(ModeGate, MorePlacesThatAreNoModeThanHitsEstablishNothing) {
+  SearchResult r = library_of_two(0.5);  // met 21 times
+  r.rejected = 21;
+  EXPECT_EQ(judged(r, 300, 0).failed, "");
+  r.rejected = 22;
+  EXPECT_EQ(judged(r, 300, 0).failed, "modes_mass");
+  EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("22 places that are no mode"));
+  EXPECT_EQ(judged(r, 10, 0).failed, "modes") << "what is known to be missing says more";
+  r.stopped = kSearchGiven;
+  EXPECT_EQ(judged(r, 300, 0).failed, "");
+}
+
 TEST(ModeGate, WhatItsBudgetEndedEstablishesNothing) {
   SearchResult r = library_of_two(0.5), none;
   r.stopped = kSearchBudget;

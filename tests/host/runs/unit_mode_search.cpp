@@ -179,6 +179,18 @@ TEST(ModeSearch, OfAShortRunMaySpendWhatTheScoutHas) {
   EXPECT_LT(after, 1e6);
 }
 
+// Descents along axes from 1e-3 to 1e3 stop up to a few hundred nats before the mode.
+TEST(ModeSearch, GoesOnWhereDescentsStopBeforeTheMode) {
+  Case<MixtureTarget> c(testing::six_decades());
+  for (std::uint32_t unit = 0; unit < 10; ++unit) {
+    const SearchResult r = search_modes(c.context, unit, {.init_scale = 1000, .gradients = 1e6});
+    ASSERT_EQ(r.library.size(), 2) << unit;
+    EXPECT_LT(r.rejected, 0.01 * r.total_hits());
+    for (int k = 0; k < 2; ++k)
+      EXPECT_NEAR(std::exp(r.library[k].laplace_log_mass), r.library[k].place[0] > 1 ? 0.4 : 0.6, 1e-3);
+  }
+}
+
 TEST(ModesAt, MakeModesOfPlacesOrRefuseThem) {
   Case<MixtureTarget> c(two(3, 12, 0.05));
   const Eigen::Vector3d near(0.8, -0.5, 0.3), same(-1, 1, 0), other(12.02, 0.01, -0.01);
@@ -234,7 +246,8 @@ TEST(ModeSearch, WeighsTheCoreOfSomethingWider) {
       EXPECT_GE(m.effective_share, kResembles * usual_effective_share(d)) << d;
       const double error = 4 / std::sqrt(256 * m.effective_share);
       EXPECT_GT(std::exp(m.log_mass), 0.7 * (1 - error)) << d;
-      EXPECT_LT(std::exp(m.log_mass), (d == 20 ? 0.7 : 1.0) * (1 + error)) << d;  // of all, where draws reach it
+      EXPECT_LT(std::exp(m.log_mass), (d == 20 ? 0.7 : 1.0) * (1 + error))
+          << d;  // of all, where draws reach it
     }
   }
 }
