@@ -70,10 +70,16 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   if (!c.is(EvidenceKind::particles) && !(divergences < 0.01 * std::max(1.0, f.transitions())))
     f.failed.push_back("divergences");
   if (!std::isfinite(f.log_z.estimate) || !std::isfinite(f.log_z.se)) f.failed.push_back("log_z");
-  // Where so little was left, what failed says no more than that.
+  // Where so little was left, what failed says no more than that; but for what names something that is missing.
   constexpr double kPreparation = 0.8;
+  static constexpr std::array kMissing = {"modes", "bases", "starts", "base"};
   const bool beyond = gradients > 1.2 * c.gradients,
-             little = !f.failed.empty() && f.preparation > kPreparation * c.gradients;
+             missing =
+                 std::any_of(f.failed.begin(), f.failed.end(),
+                             [](const std::string&gate) {
+                               return std::find(kMissing.begin(), kMissing.end(), gate) != kMissing.end();
+                             }),
+             little = !f.failed.empty() && !missing && f.preparation > kPreparation * c.gradients;
   if (little) f.failed.push_back("length");
   if (little || beyond)
     f.warnings.push_back(

@@ -190,7 +190,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   const bool own = log_z.has_value() && std::isfinite(*log_z);
   if (!own && found.unsettled()) v.failed = "modes_mass";
   if (library.size() < 2) {
-    if (own && v.failed.empty()) judge_total(v, library, *log_z);
+    if (own && v.failed != "modes") judge_total(v, library, *log_z);
     return v;
   }
   const double total = library.log_total(), z = own ? *log_z : total;
@@ -204,7 +204,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     return v;
   }
   judge_visits(v, library, visited(library, draws, threads), z);
-  if (own && v.failed.empty()) judge_total(v, library, z);
+  if (own && v.failed != "modes") judge_total(v, library, z);
   return v;
 }
 

@@ -111,25 +111,22 @@ std::optional<Mode> mode_at(PointEngine& points, Vector x) {
   Matrix covariance;
   Vector value;
   ByRows gradient;
-  double gain = INFINITY, height = NAN;
-  for (int step = 0; step < 3 || (gain >= 1 && step < kNewtonSteps); ++step) {
+  double gain = INFINITY;
+  for (int step = 0, near = 0; step < kNewtonSteps && near < 3 && !(gain < 1e-6); ++step) {
     const auto c = curvature(points, x);
     if (!c) return {};
     const Vector newton = c->covariance * c->gradient;
     gain = newton.dot(c->gradient);
-    if (!std::isfinite(gain)) return {};
-    covariance = c->covariance;
-    if (gain >= 1) {  // descents stop early where widths are of many scales; the rise is to be half of gain
-      if (step == 0) {
-        points.evaluate(x, value, gradient);
-        height = value[0];
-      }
+    if (gain < 1) {
+      ++near;
+    } else {  // descents stop early where widths are of many scales; the density is to rise by half of gain
+      points.evaluate(x, value, gradient);
+      const double height = value[0];
       points.evaluate(x + newton, value, gradient);
       if (!(value[0] - height > gain / 8)) return {};
-      height = value[0];
     }
+    covariance = c->covariance;
     x += newton;
-    if (gain < 1e-6) break;
   }
   if (!(gain < 1)) return {};
   points.evaluate(x, value, gradient);

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// The mode at x, or where at most 8 Newton steps lead that each raise the log density by a quarter or more of what they
-/// foretell; nothing where there is none. Hessians are
+/// The mode at x, or where at most 8 Newton steps lead; those that foretell a rise in log density of over a half have to
+/// bring a quarter of it. Nothing where there is none. Hessians are
 /// taken by central differences of gradients, in two passes, the second at a twentieth of the width that the first has
 /// seen; it is a mode where minus the Hessian, in units of each axis' own width, is positive definite with a condition
 /// below 1e10. Costs 4 d + 1 gradients a step, usually one to three.

@@ -121,14 +121,16 @@ std::unique_ptr<SmcSampler> Scout::pass() const {
   return std::make_unique<SmcSampler>(context_, std::move(engine), units, x, options);
 }
 
-void Scout::collect() {
+std::vector<bool> Scout::collect() {
   const int d = found_.dim, n = found_.particles;
   const auto x = pass_->position();
   const SmcState& state = pass_->state();
+  std::vector<bool> stands(open_.size(), false);
   for (std::size_t k = 0; k < open_.size(); ++k) {
     const std::size_t u = open_[k];
     found_.gradients[u] += state.gradients[k];
     if (round_ > 0 && !(state.beta[k] >= 1 && state.log_z[k] > found_.log_z[u] - kLost)) continue;
+    stands[k] = true;
     for (int i = 0; i < d; ++i) {
       const double* row = x.data() + (i * open_.size() + k) * n;
       for (int p = 0; p < n; ++p) found_.position[(u * n + p) * d + i] = row[p];
@@ -138,6 +140,7 @@ void Scout::collect() {
     found_.log_z_se[u] = std::sqrt(state.variance[k]);
     found_.levels[u] = state.raises[k];
   }
+  return stands;
 }
 
 bool Scout::fills_scale(std::size_t u) const {
@@ -150,10 +153,10 @@ bool Scout::step() {
   while (round_ <= kMaxWidenings && !open_.empty()) {
     if (!pass_) pass_ = pass();
     if (pass_->step()) return true;
-    collect();
+    const std::vector<bool> stands = collect();
     std::vector<std::size_t> wider;  // those not yet there are as wide as they are far from that
     for (std::size_t k = 0; k < open_.size(); ++k)
-      if (pass_->state().beta[k] >= 1 && fills_scale(open_[k])) wider.push_back(open_[k]);
+      if (stands[k] && pass_->state().beta[k] >= 1 && fills_scale(open_[k])) wider.push_back(open_[k]);
     open_ = std::move(wider);
     pass_.reset();
     ++round_;

@@ -36,7 +36,8 @@ struct ScoutResult {
 /// Sequential Monte Carlo from N(0, init_scale^2 I) to the target, for every unit on its own: adaptive levels
 /// (effective sample size of half the particles), systematic resampling, HMC moves with the particles'
 /// standard deviations as metric and a step size steered by acceptance. A unit whose final spread exceeds
-/// half the initial one starts again four times wider; one that is not there after 200 levels stays on the way. Adaptive, so its log Z is slightly biased: it serves
+/// half the initial one starts again four times wider, unless that loses 10 nats of log Z or does not arrive within 200 levels: then the
+/// pass before it stands. Adaptive, so its log Z is slightly biased: it serves
 /// as a start, never as an answer. Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet
 /// & Tsagaris (2011).
 ///
@@ -70,7 +71,8 @@ class Scout {
  private:
   double scale() const;
   std::unique_ptr<SmcSampler> pass() const;
-  void collect();
+  /// Whether of each open unit this pass stands: a wider one may have lost the target.
+  std::vector<bool> collect();
   bool fills_scale(std::size_t unit) const;
 
   const RunContext& context_;

@@ -133,6 +133,7 @@ TEST(ModeGate, MorePlacesThatAreNoModeThanHitsEstablishNothing) {
   EXPECT_EQ(judged(r, 300, 0).failed, "modes_mass");
   EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("22 places that are no mode"));
   EXPECT_EQ(judged(r, 10, 0).failed, "modes") << "what is known to be missing says more";
+  EXPECT_EQ(judged(r, 300, -0.65).failed, "modes") << "so do masses known that are more than Z";
   r.stopped = kSearchGiven;
   EXPECT_EQ(judged(r, 300, 0).failed, "");
 }
