@@ -73,13 +73,12 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   // Where so little was left, what failed says no more than that; but for what names something that is missing.
   constexpr double kPreparation = 0.8;
   static constexpr std::array kMissing = {"modes", "bases", "starts", "base"};
-  const bool beyond = gradients > 1.2 * c.gradients,
-             missing =
-                 std::any_of(f.failed.begin(), f.failed.end(),
-                             [](const std::string&gate) {
-                               return std::find(kMissing.begin(), kMissing.end(), gate) != kMissing.end();
-                             }),
-             little = !f.failed.empty() && !missing && f.preparation > kPreparation * c.gradients;
+  const auto names_missing = [](const std::string& gate) {
+    return std::find(kMissing.begin(), kMissing.end(), gate) != kMissing.end();
+  };
+  const bool beyond = gradients > 1.2 * c.gradients;
+  const bool little = !f.failed.empty() && std::none_of(f.failed.begin(), f.failed.end(), names_missing) &&
+                      f.preparation > kPreparation * c.gradients;
   if (little) f.failed.push_back("length");
   if (little || beyond)
     f.warnings.push_back(

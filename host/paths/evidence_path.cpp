@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kTrialShare = 0.1;  // of the gradients: particles from the base that was not taken
+constexpr double kTrialShare = 0.1;  // of the gradients, for each pilot that is only tried
 // Where more of the first pilot's transitions diverge the target has parts that the usual step does not enter, tails that
 // bend or narrow: chains get there by way of the base, if that reaches so far.
 constexpr double kDiverging = 0.015;

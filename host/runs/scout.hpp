@@ -36,8 +36,8 @@ struct ScoutResult {
 /// Sequential Monte Carlo from N(0, init_scale^2 I) to the target, for every unit on its own: adaptive levels
 /// (effective sample size of half the particles), systematic resampling, HMC moves with the particles'
 /// standard deviations as metric and a step size steered by acceptance. A unit whose final spread exceeds
-/// half the initial one starts again four times wider, unless that loses 10 nats of log Z or does not arrive within 200 levels: then the
-/// pass before it stands. Adaptive, so its log Z is slightly biased: it serves
+/// half the initial one starts again four times wider; where that loses 10 nats of log Z, or does not arrive within
+/// 200 levels, the pass before it stands. Adaptive, so its log Z is slightly biased: it serves
 /// as a start, never as an answer. Source: Del Moral, Doucet & Jasra (2006); levels: Jasra, Stephens, Doucet
 /// & Tsagaris (2011).
 ///
