@@ -40,7 +40,7 @@ usage() {
                       ARGs go to ctest
   build               install what is missing, configure and build
   bench [ARG...]      build, then measure throughput: lockstep-bench ARG...
-  gpu-check           run the tests, compute-sanitizer, throughput, profiles, peers and the largest runs on this
+  gpu-check           run the GPU's tests, throughput, profiles, peers, the largest runs and compute-sanitizer on this
                       machine's GPU; the results go to $OUT, or to out/gpu-check
   gpu-check --pack    build build/gpu-check, a folder that runs the same on a GPU machine without compilers or
                       network, but with cuBLAS: bash build/gpu-check/run.sh
@@ -136,15 +136,15 @@ configure() {
   cmake --preset "$@" "${isa[@]}" "${architectures[@]}"
 }
 
-# build [TARGET]: everything, or that target alone.
+# build [TARGET...]: everything, or those targets alone.
 build() {
   install_missing "${build_packages[@]}"
   # Another MPI than the distribution's will do as well.
   { command -v mpicxx && command -v mpirun; } >/dev/null || (install_missing "${mpi_packages[@]}") ||
     say "going on without MPI: all commands work, each as one process"
-  choose_preset "$@"
+  choose_preset "${1:-}"
   configure "$preset"
-  cmake --build --preset "$preset" ${1:+--target "$1"}
+  cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -214,12 +214,12 @@ pack_data() {
 }
 
 pack_gpu_check() {
-  local programs=(lockstep lockstep-bench lockstep-unit-tests lockstep-statistical-tests lockstep-gpu-tests)
+  local programs=(lockstep lockstep-bench lockstep-gpu-tests)
   local new=$pack_dir.new mib libraries
   local -a built
   find_nvcc >/dev/null ||
     fail 2 "no nvcc on PATH or in /usr/local/cuda/bin (the pack is for the GPU). Install the CUDA toolkit"
-  packing=yes LOCKSTEP_PRESET=cuda-release build
+  packing=yes LOCKSTEP_PRESET=cuda-release build "${programs[@]}"
   built=("${programs[@]/#/build/cuda-release/}")
 
   rm -rf "$new"

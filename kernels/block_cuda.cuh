@@ -45,6 +45,7 @@ class CudaBlocks {
         own_step_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
         own_phase_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
         graphs_(parts.size()) {
+    const auto alone = capturing();
     density_.bind(b.unit, tiles_ * kTile, grid());
     // The memory of an engine is written by another stream; libraries set themselves up at their first call,
     // which must not be while it is captured.
@@ -66,6 +67,7 @@ class CudaBlocks {
 
   /// Gradient and energy of every chain's present position; returns when they are there, as `advance` does.
   void initialize(const BatchView<R, E>& b) {
+    const auto alone = capturing();
     send(b, LaunchSpec());
     run<ModelStage::start>();
     evaluate(true, true);

@@ -199,7 +199,7 @@ class ChainBlock {
     for (const std::size_t c : ended_) {
       const Chain w = chain(c);
       const Rows<E1> values{quantities_.data() + c / W * quantity_rows_ * W + c % W, W};
-      own_beta_.push_back(stage_sum<L1, E1>(model_, spec, draw(spec, c, w), w, [&](int i, auto&& put) {
+      own_beta_.push_back(stage_sum<L1, E1>(model_, spec, draw(spec, c, w), w, w.xe, [&](int i, auto&& put) {
         for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
       }));
     }
@@ -209,7 +209,7 @@ class ChainBlock {
       const Chain w = chain(c);
       if (spec.record || w.draws != nullptr)
         stage_store<L1, E1>(model_, spec, numbers_[c], ends_[e],
-                            Drawn<E1>{lockstep::load<E1>(&modes_[c]), own_beta_[e]}, w);
+                            Drawn{w.xe, lockstep::load<E1>(&modes_[c]), own_beta_[e]}, w);
     }
   }
 
@@ -272,15 +272,16 @@ class ChainBlock {
     for (const auto& w : chains()) copy_rows<E>(model_.rows(), w.position, w.xe);
     expectations(t.spec);
     for (std::size_t k = 0; k < chains().size(); ++k)
-      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(t.groups[k]), t.groups[k], [&](int i, auto&& put) {
-        const auto values = rows<E>(quantities_, quantity_rows_, k);
-        for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
-      });
+      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(t.groups[k]), t.groups[k], t.groups[k].xe,
+                                 [&](int i, auto&& put) {
+                                   const auto values = rows<E>(quantities_, quantity_rows_, k);
+                                   for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
+                                 });
     density_.modes(energy_.data(), std::ptrdiff_t(energy_rows_) * W, modes_.data());
     for (std::size_t k = 0; k < chains().size(); ++k)
       if (wanted(t.groups[k]))
         stage_store<L, E>(model_, t.spec, t.number, t.proposals[k],
-                          Drawn<E>{lockstep::load<E>(&modes_[k * W]), beta_[k]}, t.groups[k]);
+                          Drawn{t.groups[k].xe, lockstep::load<E>(&modes_[k * W]), beta_[k]}, t.groups[k]);
   }
 
   const Model& model_;

@@ -32,6 +32,8 @@ class CudaDensity {
   virtual int chains() const = 0;
   virtual int dim() const = 0;
   virtual int quantities() const = 0;
+  /// What it holds of device memory for a chain.
+  virtual std::size_t bytes_of_chain() const { return 0; }
   /// Before all else: whose data each of so many chains sees (in device memory), and how a thread for each of them runs.
   virtual void bind(const std::uint32_t* unit, int chains, const BlockGrid& grid) = 0;
   virtual void evaluate(const DevicePoint<R, E>& at) = 0;

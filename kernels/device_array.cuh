@@ -3,7 +3,7 @@
 // Memory on a GPU.
 #include <memory>
 
-#include "kernels/launch_cuda.cuh"
+#include "kernels/graph_cuda.cuh"
 
 namespace lockstep {
 
@@ -24,7 +24,10 @@ class DeviceArray {
 
  private:
   struct Free {
-    void operator()(void* p) const { cudaFree(p); }
+    void operator()(void* p) const {
+      const auto alone = capturing();
+      cudaFree(p);
+    }
   };
   std::unique_ptr<void, Free> p_;
 };

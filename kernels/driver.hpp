@@ -127,14 +127,13 @@ LOCKSTEP_FN Workspace<V, VE> make_workspace(const Model& model, V state, VE ener
   return {state, state.from(rows), state.from(2 * rows), energy, energy.from(rows)};
 }
 
-/// The same, with the workspace in the batch's own memory.
-template <class L, class E, class Model>
+/// The same, with 3 rows() rows of `state` for position, momentum and gradient, and the energies' in the batch's own memory.
+template <class L, class E, class Model, class State>
 LOCKSTEP_FN auto make_working_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b,
-                                    int first, bool covariance) {
-  const int lane = first % kTile, rows = model.rows(), energy_rows = rows + model.cache_rows();
-  const std::ptrdiff_t tile = first / kTile;
-  const TileRows<L> state{b.work + tile * 3 * rows * kTile + lane};
-  const TileRows<E> energy{b.work_energy + tile * energy_rows * kTile + lane};
+                                    int first, bool covariance, State state) {
+  const int energy_rows = model.rows() + model.cache_rows();
+  const TileRows<E> energy{b.work_energy + std::ptrdiff_t(first / kTile) * energy_rows * kTile +
+                           first % kTile};
   return make_lanes<L, E>(model, b, first, covariance, make_workspace(model, state, energy));
 }
 
@@ -154,14 +153,24 @@ struct RegisterRows {
   }
 };
 
+/// Calls f(x) with rows of L in the energy precision. Lanes of one chain are converted as they are read, from rows in memory;
+/// a pack goes through memory for that, so that a copy is made of its rows, once.
+template <class L, class E, class Model, class X, class XE, class F>
+LOCKSTEP_FN void in_energy_precision(const Model& model, X x, XE copy, F f) {
+  if constexpr (std::is_same_v<L, E>) {
+    f(x);
+  } else if constexpr (ScalarLane<L> && !std::is_same_v<X, LocalRows<L>>) {
+    f(x.template as<E>());
+  } else {
+    copy_rows<E>(model.rows(), x, copy);
+    f(copy);
+  }
+}
+
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_evaluate(const Model& model, const W& w) {
-  if constexpr (!std::is_same_v<L, E>) {
-    copy_rows<E>(model.rows(), w.x, w.xe);
-    model.template log_density<E>(w.xe, w.energy_parameters, w.ce);
-  } else {
-    model.template log_density<E>(w.x, w.energy_parameters, w.ce);
-  }
+  in_energy_precision<L, E>(model, w.x, w.xe,
+                            [&](auto x) { model.template log_density<E>(x, w.energy_parameters, w.ce); });
 }
 
 /// First launch of a chain: gradient and energy of its start.
@@ -294,22 +303,22 @@ LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal,
   return proposal.jitter * ((after - before) * along);
 }
 
-/// Of an unweighted draw: its mode, and the mean inverse temperature of the samples it is from.
-template <class E>
+/// Of an unweighted draw: where it stands, its mode, and the mean inverse temperature of the samples it is from.
+template <class E, class X>
 struct Drawn {
+  X x;
   E mode, beta;
 };
 
-/// Adds this iteration's weighted moments, and leaves the unweighted draw in the first rows of w.xe, which holds the
+/// Adds this iteration's weighted moments, and leaves the unweighted draw in the first rows of x, which holds the
 /// position: one sample by its weight. `quantity(i, put)` gives the target's expectations at sample i. Returns the mean
 /// inverse temperature of the samples.
-template <class L, class E, class Model, class W, class Quantity>
-LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w,
+template <class L, class E, class Model, class W, class X, class Quantity>
+LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w, X x,
                         Quantity&& quantity) {
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
-  const auto x = w.xe;
   const auto cache = w.cache;
   E squares = E(0), betas = E(0), cumulative = E(0);
   const E u = n > 1 ? cast<E>(draw.uniform(Purpose::select)) : E(0);
@@ -328,19 +337,31 @@ LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L
     add(MomentLayout::count, Model::kTempered ? model.template weight<E>(cache, 0) : E(1));
     add(MomentLayout::weight_square, squares);
     add(MomentLayout::beta_mean, betas * E(S(1.0 / n)));
+    constexpr int kAtOnce = 4;
     LOCKSTEP_UNROLL
+    for (int begin = 0; begin < d; begin += kAtOnce) {
+      E first[kAtOnce], second[kAtOnce];
+      LOCKSTEP_UNROLL_FIXED
+      for (int j = 0; j < kAtOnce; ++j) {
+        first[j] = second[j] = E(0);
+        if (begin + j < d) LOCKSTEP_UNROLL
+        for (int i = 0; i < n; ++i) {
+          const E at = x[i * d + begin + j], wx = model.template weight<E>(cache, i) * at;
+          first[j] = first[j] + wx;
+          second[j] = fma(wx, at, second[j]);
+        }
+      }
+      add_to_rows(w.moments + (m.mean() + begin) * kTile, d - begin, first);
+      add_to_rows(w.moments + (m.second() + begin) * kTile, d - begin, second);
+    }
+    if (spec.covariance) LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) {
-      E first = E(0), second = E(0);
       LOCKSTEP_UNROLL
       for (int i = 0; i < n; ++i) {
         const E wx = model.template weight<E>(cache, i) * x[i * d + k];
-        first = first + wx;
-        second = fma(wx, x[i * d + k], second);
-        if (spec.covariance) LOCKSTEP_UNROLL
+        LOCKSTEP_UNROLL
         for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * x[i * d + j]);
       }
-      add(m.mean() + k, first);
-      add(m.second() + k, second);
     }
     if (m.quantities > 0) {
       LOCKSTEP_UNROLL
@@ -360,13 +381,13 @@ LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L
   return betas * E(S(1.0 / n));
 }
 
-/// Counts mode switches, and stores the draw that is in w.xe.
-template <class L, class E, class Model, class W>
+/// Counts mode switches, and stores the draw.
+template <class L, class E, class Model, class W, class X>
 LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::uint32_t iteration,
-                             const Proposal<L, E>& proposal, const Drawn<E>& drawn, const W& w) {
+                             const Proposal<L, E>& proposal, const Drawn<E, X>& drawn, const W& w) {
   using S = scalar_t<E>;
   const int d = model.dim();
-  const auto x = w.xe;
+  const X x = drawn.x;
   alignas(64) S modes[lane_width<E>];
   store(modes, drawn.mode);
   int* was = w.mode;
@@ -396,12 +417,19 @@ LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::ui
 template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                                   const Proposal<L, E>& proposal, const W& w) {
-  copy_rows<E>(model.rows(), w.position, w.xe);
-  const E beta = stage_sum<L, E>(model, spec, draw, w, [&](int i, auto&& put) {
-    model.density.template quantity<Model::kDim, E>(w.xe.from(i * model.dim()), put);
-  });
-  const Drawn<E> drawn{model.density.template mode<Model::kDim, E>(w.xe), beta};
-  stage_store<L, E>(model, spec, draw.iteration, proposal, drawn, w);
+  const auto accumulate = [&]<class X>(X x) {
+    const E beta = stage_sum<L, E>(model, spec, draw, w, x, [&](int i, auto&& put) {
+      model.density.template quantity<Model::kDim, E>(x.from(i * model.dim()), put);
+    });
+    const Drawn<E, X> drawn{x, model.density.template mode<Model::kDim, E>(x), beta};
+    stage_store<L, E>(model, spec, draw.iteration, proposal, drawn, w);
+  };
+  if constexpr (Model::kExtended) {  // where the draw takes the place of a sample
+    copy_rows<E>(model.rows(), w.position, w.xe);
+    accumulate(w.xe);
+  } else {
+    in_energy_precision<L, E>(model, w.position, w.xe, accumulate);
+  }
 }
 
 /// Decides on the proposal, and adds to the ChEES statistic where the launch asks for it.

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Streams and graphs of a GPU.
+#include <mutex>
+
 #include "kernels/launch_cuda.cuh"
 
 namespace lockstep {
+
+/// Held by whoever captures, and by whoever may wait for the whole device meanwhile, as cuBLAS does where a handle is made or
+/// destroyed, and memory is freed: that spoils the captures of other threads (seen on an H200).
+inline std::unique_lock<std::recursive_mutex> capturing() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
 
 /// A stream that waits for no other, nor the other way round.
 class CudaStream {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CUDA launchers under the tile policy: one thread per chain, one warp per tile, the working rows in device
-// memory. Every model runs this way; kernels/launch_registers.cuh is the faster way for a few models of fixed
-// size.
+// What all CUDA launchers share, and the swaps of parallel tempering. kernels/launch_shared.cuh keeps a chain's working rows
+// in shared memory, kernels/launch_registers.cuh, for a few models of fixed size, in registers.
 #include <cuda_runtime.h>
 
 #include <stdexcept>
@@ -22,6 +21,13 @@ inline void check_cuda(cudaError_t status, const char* call, const char* file, i
 
 inline constexpr int kMaxBlockThreads = 256;
 
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  LOCKSTEP_CHECK_CUDA(cudaGetDevice(&device));
+  LOCKSTEP_CHECK_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
 /// Threads per block, which no bit depends on: as many as are asked for, a power of two of whole warps; where
 /// that is 0, one warp as long as that spreads the tiles over more multiprocessors, else four.
 inline int block_threads(int tiles, int asked) {
@@ -29,20 +35,24 @@ inline int block_threads(int tiles, int asked) {
     throw std::invalid_argument("blocks of a GPU have 32, 64, 128 or 256 threads, not " +
                                 std::to_string(asked));
   if (asked > 0) return asked;
-  int device = 0, multiprocessors = 0;
-  LOCKSTEP_CHECK_CUDA(cudaGetDevice(&device));
-  LOCKSTEP_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  return (tiles <= 4 * multiprocessors ? 1 : 4) * kTile;
+  return (tiles <= 4 * multiprocessors() ? 1 : 4) * kTile;
 }
 
+/// Where a kernel runs, and the bytes of shared memory that each of its blocks has.
+struct OnStream {
+  cudaStream_t stream;
+  std::size_t shared = 0;
+  OnStream(cudaStream_t stream, std::size_t shared = 0) : stream(stream), shared(shared) {}
+};
 /// Enqueues kernel(arguments...) on a stream.
 template <class... Parameters, class... Arguments>
-void enqueue(cudaStream_t stream, dim3 blocks, int threads, void (*kernel)(Parameters...),
+void enqueue(const OnStream& on, dim3 blocks, int threads, void (*kernel)(Parameters...),
              const Arguments&... arguments) {
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = dim3(threads);
-  config.stream = stream;
+  config.dynamicSmemBytes = on.shared;
+  config.stream = on.stream;
   LOCKSTEP_CHECK_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
@@ -62,23 +72,6 @@ inline void wait() { LOCKSTEP_CHECK_CUDA(cudaStreamSynchronize(cudaStreamPerThre
 /// The chain of this thread; at or beyond `tiles * kTile` there is none.
 __device__ inline int this_chain() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
 
-template <class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads)
-    initialize_tile_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b) {
-  const int chain = this_chain();
-  if (chain < b.tiles * kTile)
-    initialize_lanes<R, E>(model, make_working_lanes<R, E>(model, b, chain, false));
-}
-
-template <class Transition, class R, class E, class Model>
-__global__ void __launch_bounds__(kMaxBlockThreads)
-    advance_tile_kernel(const __grid_constant__ Model model, const __grid_constant__ BatchView<R, E> b,
-                        const __grid_constant__ LaunchSpec spec) {
-  const int chain = this_chain();
-  if (chain < b.tiles * kTile)
-    advance_lanes<Transition, R, E>(model, spec, make_working_lanes<R, E>(model, b, chain, spec.covariance));
-}
-
 /// A thread for every pair of neighbouring levels of every unit.
 template <class R, class E>
 __global__ void __launch_bounds__(kMaxBlockThreads)
@@ -94,20 +87,6 @@ void swap_tiles(const BatchView<R, E>& b, const ParameterLayout& layout, int cac
   const int tiles = (units * (b.levels / 2) + kTile - 1) / kTile;
   if (tiles == 0) return;
   launch_chains(b, tiles, swap_kernel<R, E>, b, layout, cache_rows, key, iteration, units);
-  wait();
-}
-
-/// Gradient and energy of every chain's present position. Throws std::runtime_error on any CUDA error.
-template <class R, class E, class Model>
-void initialize_tiles(const Model& model, const BatchView<R, E>& b) {
-  launch_chains(b, b.tiles, initialize_tile_kernel<R, E, Model>, model, b);
-  wait();
-}
-
-/// Iterations [spec.begin, spec.end) of every chain in one launch; returns when they are done.
-template <class Transition, class R, class E, class Model>
-void advance_tiles(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
-  launch_chains(b, b.tiles, advance_tile_kernel<Transition, R, E, Model>, model, b, spec);
   wait();
 }
 

@@ -102,9 +102,7 @@ struct BatchView {
   int* mode = nullptr;  // [tile][32]: mode of the last unweighted draw
   int* trip = nullptr;  // [tile][32]: 1 on the way from beta = 0 to 1, 2 on the way back, 0 before
   const std::uint32_t *chain = nullptr, *unit = nullptr;  // [tile][32]
-  // Working rows for the tile policy: position, momentum, gradient (R), position and cache (E).
-  R* work = nullptr;
-  E* work_energy = nullptr;
+  E* work_energy = nullptr;  // working rows of energies, position and cache, where they are in memory
   // The ladder of inverse temperatures, 0 to 1, with the log weight and the step size of each level.
   const double *ladder = nullptr, *level_weight = nullptr, *level_step = nullptr;
   int levels = 0;

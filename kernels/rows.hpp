@@ -54,6 +54,11 @@ struct FixedRows {
   LOCKSTEP_FN L operator[](int row) const { return read_row<L>(p + row * kStride); }
   LOCKSTEP_FN void set(int row, L value) const { write_row<L>(p + row * kStride, value); }
   LOCKSTEP_FN FixedRows from(int row) const { return {p + row * kStride}; }
+  /// The same numbers as lanes of another precision.
+  template <class E>
+  LOCKSTEP_FN FixedRows<E, kStride, Stored> as() const {
+    return {p};
+  }
 };
 /// One number for all lanes in each row.
 template <class L, class Stored = scalar_t<L>>
@@ -80,6 +85,24 @@ LOCKSTEP_FN void add_to(double* row, A value) {
     alignas(64) scalar_t<A> v[lane_width<A>];
     store(v, value);
     for (int i = 0; i < lane_width<A>; ++i) row[i] += static_cast<double>(v[i]);
+  }
+}
+
+/// The same to `count` rows of kTile, at most N: all are read before any is written, so that nobody waits for each in turn.
+template <int N, class A>
+LOCKSTEP_FN void add_to_rows(double* row, int count, const A (&values)[N]) {
+  if constexpr (std::is_same_v<scalar_t<A>, double>) {
+    A sums[N];
+    LOCKSTEP_UNROLL_FIXED
+    for (int j = 0; j < N; ++j)
+      if (j < count) sums[j] = load<A>(row + j * kTile) + values[j];
+    LOCKSTEP_UNROLL_FIXED
+    for (int j = 0; j < N; ++j)
+      if (j < count) store(row + j * kTile, sums[j]);
+  } else {
+    LOCKSTEP_UNROLL_FIXED
+    for (int j = 0; j < N; ++j)
+      if (j < count) add_to(row + j * kTile, values[j]);
   }
 }
 

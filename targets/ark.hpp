@@ -23,7 +23,7 @@ struct Ark : DensityDefaults {
   ParameterArray factor;                       // [K + 1][K + 2]: rows of (R, c)
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(factor, (dim - 1) * dim);
   }
 

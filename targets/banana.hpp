@@ -13,7 +13,7 @@ struct Banana : DensityDefaults {
   double b = 0, nu = 1, log_norm = 0;  // log_norm = -log 2 pi - log(nu) / 2
 
   template <class F>
-  void arrays(F&&) {}
+  LOCKSTEP_FN void arrays(F&&) {}
 
   template <int D, class L, class X, class G>
   LOCKSTEP_FN L log_density(const X& x, const G& g) const {

@@ -49,7 +49,8 @@ class CudaBlockEngine : public EngineMemory<CudaBackend, R, E> {
         density_(std::move(density)) {}
   std::size_t bytes() const override {
     return EngineMemory<CudaBackend, R, E>::bytes() +
-           CudaBlocks<R, E, Model>::bytes_of_chain(model_, parts_) * std::size_t(this->padded_chains());
+           (CudaBlocks<R, E, Model>::bytes_of_chain(model_, parts_) + density_->bytes_of_chain()) *
+               std::size_t(this->padded_chains());
   }
 
  private:

@@ -182,15 +182,11 @@ void set_density(Built<Boltzmann>& built, const Matrix& q, const Vector& b) {
   density.dim = int(d);
   density.units = int(units);
   density.constant = -double(units) * kLn2;
-  std::vector<double> blocks, biases(b.begin(), b.end());
+  std::vector<double> rows, biases(b.begin(), b.end());
   biases.resize(std::size_t(units), 0.0);
-  for (Index first = 0; first < units;) {
-    const Index size = first + Boltzmann::kBlock <= units ? Boltzmann::kBlock : half;
-    for (Index i = 0; i < d; ++i)
-      for (Index k = first; k < first + size; ++k) blocks.push_back(k < m ? q(k, i) : 0.0);
-    first += size;
-  }
-  density.q = built.pool.add(blocks);
+  for (Index i = 0; i < d; ++i)
+    for (Index k = 0; k < units; ++k) rows.push_back(k < m ? q(k, i) : 0.0);
+  density.q = built.pool.add(rows);
   density.b = built.pool.add(biases);
 }
 

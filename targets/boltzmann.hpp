@@ -18,15 +18,22 @@ struct Boltzmann : DensityDefaults {
   int dim = 0;
   int units = 0;        // with padding, a multiple of kHalf
   double constant = 0;  // -units log 2
-  ParameterArray
-      q;  // [block][dim][unit in block], blocks of kBlock units and at the end perhaps one of kHalf
-  ParameterArray b;  // [units]; the padding has q = 0 and b = 0, so that its cosh is 1
+  ParameterArray q;     // [dim][units], read four at a time
+  ParameterArray b;     // [units]; the padding has q = 0 and b = 0, so that its cosh is 1
 
-  /// Units worked on at a time: each coordinate is read once for a block, and its sums stay in registers.
-  static constexpr int kBlock = 8, kHalf = 4;
+  /// Units worked on at a time: each coordinate is read once for a block, and its sums stay in registers, of which a GPU's
+  /// thread has many. No bit depends on it.
+#ifdef __CUDA_ARCH__
+  template <class R>
+  static constexpr int kMost = sizeof(R) == sizeof(float) ? 28 : 12;
+#else
+  template <class R>
+  static constexpr int kMost = 8;
+#endif
+  static constexpr int kBlock = 8, kHalf = 4, kUnitsOfProduct = 64;
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(q, units * dim);
     f(b, units);
   }
@@ -39,23 +46,29 @@ struct Boltzmann : DensityDefaults {
     for (int i = 0; i < d; ++i) {
       const L xi = x[i];
       square = fma(xi, xi, square);
-      g.set(i, -xi);
     }
     Sums<L> sums{L(R(constant)), L(1)};
     L logs = L(0);
-    int k = 0;
-    for (; k + kBlock <= units; k += kBlock) {
-      add_block<kBlock, D, L>(k, x, g, sums);
-      if ((k + kBlock) % 64 == 0) {
+    for (int first = 0; first < units; first += kUnitsOfProduct) {
+      const int full = first + kUnitsOfProduct, end = full < units ? full : units;
+      int k = first;
+      for (; k + kMost<R> <= end; k += kMost<R>) add_block<kMost<R>, D, L>(k, x, g, sums);
+      if constexpr (kBlock < kMost<R>)
+        for (; k + kBlock <= end; k += kBlock) add_block<kBlock, D, L>(k, x, g, sums);
+      if (k < end) add_block<kHalf, D, L>(k, x, g, sums);
+      if (end == full) {
         logs = logs + log(sums.product);
         sums.product = L(1);
       }
     }
-    if (k < units) add_block<kHalf, D, L>(k, x, g, sums);
     return fma(L(R(-0.5)), square, sums.linear + (logs + log(sums.product)));
   }
 
  private:
+  template <class R>
+  struct alignas(16) Four {
+    R v[4];
+  };
   template <class L>
   struct Sums {
     L linear, product;  // of |y_k|, and of 1 + exp(-2 |y_k|)
@@ -65,7 +78,8 @@ struct Boltzmann : DensityDefaults {
   LOCKSTEP_FN void add_block(int k, const X& x, const G& g, Sums<L>& sums) const {
     using R = scalar_t<L>;
     const int d = extent<D>(dim);
-    const R* row = q.get<L>() + k * d;
+    const Four<R>* row = reinterpret_cast<const Four<R>*>(q.get<L>()) + k / 4;
+    const int quads = units / 4;
     const R* bias = b.get<L>() + k;
     L y[K];
     LOCKSTEP_UNROLL_FIXED
@@ -73,7 +87,7 @@ struct Boltzmann : DensityDefaults {
     for (int i = 0; i < d; ++i) {
       const L xi = x[i];
       LOCKSTEP_UNROLL_FIXED
-      for (int j = 0; j < K; ++j) y[j] = fma(L(row[i * K + j]), xi, y[j]);
+      for (int j = 0; j < K; ++j) y[j] = fma(L(row[i * quads + j / 4].v[j % 4]), xi, y[j]);
     }
     LOCKSTEP_UNROLL_FIXED
     for (int j = 0; j < K; ++j) {
@@ -85,9 +99,9 @@ struct Boltzmann : DensityDefaults {
     }
     if constexpr (gradient_wanted<G>()) {
       for (int i = 0; i < d; ++i) {
-        L gi = g[i];
+        L gi = k == 0 ? -x[i] : g[i];
         LOCKSTEP_UNROLL_FIXED
-        for (int j = 0; j < K; ++j) gi = fma(L(row[i * K + j]), y[j], gi);
+        for (int j = 0; j < K; ++j) gi = fma(L(row[i * quads + j / 4].v[j % 4]), y[j], gi);
         g.set(i, gi);
       }
     }

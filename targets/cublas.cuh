@@ -7,15 +7,16 @@
 #include <string>
 
 #include "kernels/device_array.cuh"
-#include "kernels/launch_cuda.cuh"
+#include "kernels/graph_cuda.cuh"
 
 namespace lockstep {
 
-/// Throws std::runtime_error with the place and cuBLAS's own text unless `status` is success.
+/// Throws std::runtime_error with the place, cuBLAS's own text and CUDA's unless `status` is success.
 inline void check_cublas(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " +
-                           cublasGetStatusString(status));
+                           cublasGetStatusString(status) +
+                           " (CUDA: " + cudaGetErrorString(cudaPeekAtLastError()) + ")");
 }
 #define LOCKSTEP_CHECK_CUBLAS(call) ::lockstep::check_cublas((call), #call, __FILE__, __LINE__)
 
@@ -36,28 +37,38 @@ class Cublas {
   struct Shape {
     int rows, columns, inner;
   };
+  /// So many products with one b: elements from one a, and one c, to the next.
+  struct Batch {
+    int count;
+    std::ptrdiff_t a, c;
+  };
   /// c = a b, or a b' for `transposed`: a [inner][rows], c [columns][rows], and b [columns][inner], or
   /// [inner][columns].
   template <class R>
-  void multiply(bool transposed, const Shape& shape, const R* a, const R* b, R* c) {
+  void multiply(bool transposed, const Shape& shape, const R* a, const R* b, R* c,
+                const Batch& batch = {1, 0, 0}) {
     const R one = 1, zero = 0;
     const auto op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int stride = transposed ? shape.columns : shape.inner;
     const auto gemm = [&](auto function) {
       LOCKSTEP_CHECK_CUBLAS(function(handle_.get(), CUBLAS_OP_N, op, shape.rows, shape.columns, shape.inner,
-                                     &one, a, shape.rows, b, stride, &zero, c, shape.rows));
+                                     &one, a, shape.rows, batch.a, b, stride, 0, &zero, c, shape.rows,
+                                     batch.c, batch.count));
     };
     if constexpr (std::is_same_v<R, float>) {
-      gemm(cublasSgemm);
+      gemm(cublasSgemmStridedBatched);
     } else {
-      gemm(cublasDgemm);
+      gemm(cublasDgemmStridedBatched);
     }
   }
 
  private:
   static constexpr std::size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for its larger devices
   struct Destroy {
-    void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
+    void operator()(cublasHandle_t handle) const {
+      const auto alone = capturing();
+      cublasDestroy(handle);
+    }
   };
   DeviceArray<char> workspace_;
   std::unique_ptr<cublasContext, Destroy> handle_;

@@ -31,7 +31,7 @@ struct Decoder : DensityDefaults {
   ParameterArray images;           // [item][pixel]: 0 or 1
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     for (int l = 0; l < num_layers; ++l) {
       f(layers[l].weight, layers[l].in * layers[l].out);
       f(layers[l].bias, layers[l].out);

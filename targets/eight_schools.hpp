@@ -20,7 +20,7 @@ struct EightSchools : DensityDefaults {
   ParameterArray y, inv_sigma;  // [J]
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(y, dim - kEffect);
     f(inv_sigma, dim - kEffect);
   }

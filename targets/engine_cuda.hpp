@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-/// The fused driver on a GPU: under the register policy where it can be, else under the tile policy.
+/// The fused driver on a GPU: under the register policy where it can be, else under the shared policy. For densities whose
+/// numbers fit a launch.
 class FusedCuda : public CudaBackend {
  public:
   using CudaBackend::CudaBackend;
@@ -27,27 +28,34 @@ class FusedCuda : public CudaBackend {
   }
   template <class Density>
   void bind(Density& density) {
-    const auto kept = std::make_shared<OnDevice<Density>>(density);
-    density = kept->get();
-    kept_ = kept;
+    numbers_ = numbers_of(density).value();
+    density.arrays([](ParameterArray& a, int) { a = {}; });
+  }
+  /// Whether it takes the rows of a model in the precision of R, and the density.
+  template <class R, class Density>
+  static bool fits(const Density& density, const ModelSpec& m) {
+    const bool extended = m.kind == ModelKind::pseudo_extended;
+    const int rows = extended ? m.pseudo_samples * (density.dim + 1) : density.dim + 1;
+    const auto numbers = numbers_of(density);
+    return numbers && shared_bytes<R>(*numbers, rows) <= most_shared_bytes();
   }
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) {
     if constexpr (Model::kRows > 0)
-      RegisterKernels<decltype(model.density), R, E>::initialize(model, b);
+      RegisterKernels<decltype(model.density), R, E>::initialize(model, numbers_, b);
     else
-      initialize_tiles(model, b);
+      initialize_shared(model, numbers_, b);
   }
   template <class R, class E, class Model>
   void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec) {
     if constexpr (Model::kRows > 0)
-      RegisterKernels<decltype(model.density), R, E>::advance(model, b, spec);
+      RegisterKernels<decltype(model.density), R, E>::advance(model, numbers_, b, spec);
     else
-      advance_tiles<Hmc>(model, b, spec);
+      advance_shared<Hmc>(model, numbers_, b, spec);
   }
 
  private:
-  std::shared_ptr<void> kept_;
+  DensityNumbers numbers_ = {};
 };
 
 /// A density for the block driver, with its arrays on the device: its own Block, or chain by chain.
@@ -69,7 +77,8 @@ class DeviceBlock final : private OnDevice<Density>, public decltype(on_device_b
 template <class Density, class R, class E>
 std::unique_ptr<Engine> make_cuda_engine(const Density& density, const EngineSpec& spec) {
   if constexpr (!Density::kBatch)
-    if (is_fused<FusedCuda, Density>(spec)) return make_engine_for<FusedCuda, R, E>(density, spec);
+    if (is_fused<FusedCuda, Density>(spec) && FusedCuda::fits<R>(density, spec.model))
+      return make_engine_for<FusedCuda, R, E>(density, spec);
   return make_cuda_block_engine<R, E>(spec, std::make_unique<DeviceBlock<Density, R, E>>(density));
 }
 

@@ -14,17 +14,18 @@ constexpr bool compiled_for_registers(std::integer_sequence<int, D...>) {
   return ((D == kRegisterDim) || ...);
 }
 
-#define LOCKSTEP_REGISTER_KERNELS(Model, fits)                                                    \
-  template <class Density, class R, class E>                                                      \
-  void RegisterKernels<Density, R, E>::initialize(const Model& model, const BatchView<R, E>& b) { \
-    if constexpr (compiled_for_registers(typename Density::SpecialisedDims()) && (fits))          \
-      initialize_registers(model, b);                                                             \
-  }                                                                                               \
-  template <class Density, class R, class E>                                                      \
-  void RegisterKernels<Density, R, E>::advance(const Model& model, const BatchView<R, E>& b,      \
-                                               const LaunchSpec& spec) {                          \
-    if constexpr (compiled_for_registers(typename Density::SpecialisedDims()) && (fits))          \
-      advance_registers<Hmc>(model, b, spec);                                                     \
+#define LOCKSTEP_REGISTER_KERNELS(Model, fits)                                                       \
+  template <class Density, class R, class E>                                                         \
+  void RegisterKernels<Density, R, E>::initialize(const Model& model, const DensityNumbers& numbers, \
+                                                  const BatchView<R, E>& b) {                        \
+    if constexpr (compiled_for_registers(typename Density::SpecialisedDims()) && (fits))             \
+      initialize_registers(model, numbers, b);                                                       \
+  }                                                                                                  \
+  template <class Density, class R, class E>                                                         \
+  void RegisterKernels<Density, R, E>::advance(const Model& model, const DensityNumbers& numbers,    \
+                                               const BatchView<R, E>& b, const LaunchSpec& spec) {   \
+    if constexpr (compiled_for_registers(typename Density::SpecialisedDims()) && (fits))             \
+      advance_registers<Hmc>(model, numbers, b, spec);                                               \
   }
 LOCKSTEP_REGISTER_KERNELS(Plain, true)
 LOCKSTEP_REGISTER_KERNELS(Pseudo2, fits_registers<R>(kRegisterDim, 2))

@@ -43,7 +43,6 @@ class EngineMemory : public Engine {
     std::iota(holder.begin(), holder.end(), 0);
     Backend::from_host(holder_, holder);
     trace_.resize(rows(2 * spec.trace));
-    work_.resize(shape_.work_rows ? rows(3 * shape_.rows) : 0);
     work_energy_.resize(shape_.work_rows ? rows(shape_.rows + shape_.cache_rows) : 0);
     draw_capacity_ = std::uint32_t(spec.draws);
     overview_capacity_ = std::uint32_t(spec.overview);
@@ -166,8 +165,8 @@ class EngineMemory : public Engine {
     const auto sum = []<class... V>(const V&... v) {
       return (... + (v.size() * sizeof(typename V::value_type)));
     };
-    return sum(position_, gradient_, parameters_, work_, cache_, work_energy_, stats_, accumulators_, mode_,
-               trip_, holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
+    return sum(position_, gradient_, parameters_, cache_, work_energy_, stats_, accumulators_, mode_, trip_,
+               holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
                overview_, fields_, counters_, shared_, shared_place_, base_, base_energy_, base_place_);
   }
 
@@ -222,7 +221,6 @@ class EngineMemory : public Engine {
     v.trace = trace_.empty() ? nullptr : Backend::data(trace_);
     v.chain = Backend::data(chain_);
     v.unit = Backend::data(unit_);
-    v.work = Backend::data(work_);
     v.work_energy = Backend::data(work_energy_);
     v.draws = draws_.empty() ? nullptr : Backend::data(draws_);
     v.draw_slot = Backend::data(draw_slot_);
@@ -302,7 +300,7 @@ class EngineMemory : public Engine {
   TransitionPart size_;  // of the data of all of them
   MomentLayout moments_;
   int tiles_, threads_, block_threads_;
-  Vector<R> position_, gradient_, parameters_, base_, work_;
+  Vector<R> position_, gradient_, parameters_, base_;
   Vector<E> cache_, base_energy_, work_energy_;
   Vector<double> stats_, accumulators_;
   Vector<int> mode_, trip_, holder_, base_place_;

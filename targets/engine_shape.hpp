@@ -12,7 +12,7 @@ struct EngineShape {
   int dim, samples, rows, cache_rows, quantities;
   ParameterLayout layout;
   bool tempered;   // knows Tempering
-  bool work_rows;  // working rows in memory, for the whole batch
+  bool work_rows;  // working rows of energies in memory, for the whole batch
 };
 
 template <class Model>

@@ -17,7 +17,7 @@ struct Flower : DensityDefaults {
   double r = 0, a = 0, inv_sigma = 1;
 
   template <class F>
-  void arrays(F&&) {}
+  LOCKSTEP_FN void arrays(F&&) {}
 
   /// x in polar form: rho and 1 / rho (held off zero), the unit vector u, and c + i s = (u1 + i u2)^w.
   template <class L>

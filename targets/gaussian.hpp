@@ -20,7 +20,7 @@ struct Gaussian : DensityDefaults {
 
   /// Every array, for the copy to a device: f(array, length).
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(mean, dim);
     f(inv_sd, dim);
   }

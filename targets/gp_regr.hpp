@@ -23,7 +23,7 @@ struct GpRegr : DensityDefaults {
   ParameterArray squares;  // [points (points - 1) / 2]: (x_i - x_j)^2, j < i, by rows
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(y, points);
     f(squares, points * (points - 1) / 2);
   }

@@ -45,7 +45,7 @@ struct Horseshoe : DensityDefaults {
 
   LOCKSTEP_FN int padded_held_out() const { return (held_out + kTogether - 1) / kTogether * kTogether; }
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(cases, (1 + features) * training);
     f(held_out_cases, (1 + features) * padded_held_out());
   }

@@ -8,7 +8,8 @@ namespace lockstep {
 /// sum_k w_k N(x; mu_k, S_k). Spherical components hold one precision each, others a precision matrix.
 /// Worked in base-2 exponents e_k = log2 w_k + log2 norm_k - log2(e)/2 (x - mu_k)' P_k (x - mu_k), with the
 /// largest taken out, so that a chain far from every mode keeps its gradient in float. Two passes over the
-/// components, the second one computing the distances again: cheaper than storing them.
+/// components, the second one computing the distances again: cheaper than storing them. Spherical components in a dimension
+/// known at run time go two at a time, so that a coordinate is read once for both.
 struct Mixture : DensityDefaults {
   using SpecialisedDims = std::integer_sequence<int, 2>;
   int dim = 0, components = 0;
@@ -19,7 +20,7 @@ struct Mixture : DensityDefaults {
   bool full = false;
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(mean, components * dim);
     f(log2_weight, components);
     f(precision, full ? components * dim * dim : components);
@@ -61,7 +62,7 @@ struct Mixture : DensityDefaults {
   /// would go through the instructions of both.
   template <int D, class L, class X, class G>
   LOCKSTEP_FN L log_density(const X& x, const G& g) const {
-    if constexpr (D == 0) return log_density<D, Shape::asked, L>(x, g);
+    if constexpr (D == 0) return full ? log_density<D, Shape::full, L>(x, g) : by_pairs<L>(x, g);
     return full ? log_density<D, Shape::full, L>(x, g) : log_density<D, Shape::spherical, L>(x, g);
   }
   template <int D, Shape kShape, class L, class X, class G>
@@ -91,8 +92,7 @@ struct Mixture : DensityDefaults {
       for (int k = 0; k < components; ++k) {
         const L e = exp2(exponent<D, kShape, L>(x, k, [](int, L) {}) - top);
         sum = sum + e;
-        const L f = is_full<kShape>() ? e : e * precision.get<L>()[k];
-        exponent<D, kShape, L>(x, k, [&](int i, L v) { g.set(i, fma(f, v, g[i])); });
+        exponent<D, kShape, L>(x, k, [&](int i, L v) { g.set(i, fma(e, v, g[i])); });
       }
       const L inv = L(R(-1)) / sum;
       for (int i = 0; i < d; ++i) g.set(i, g[i] * inv);
@@ -127,6 +127,67 @@ struct Mixture : DensityDefaults {
   }
 
  private:
+  /// The exponents of spherical components k to k + N - 1.
+  template <int N, class L, class X>
+  LOCKSTEP_FN void exponents(const X& x, int k, L (&e)[2]) const {
+    using R = scalar_t<L>;
+    const R* m = mean.get<L>() + k * dim;
+    L q[N];
+    LOCKSTEP_UNROLL_FIXED
+    for (int j = 0; j < N; ++j) q[j] = L(0);
+    for (int i = 0; i < dim; ++i) {
+      const L at = x[i];
+      LOCKSTEP_UNROLL_FIXED
+      for (int j = 0; j < N; ++j) {
+        const L z = at - L(m[j * dim + i]);
+        q[j] = fma(z, z, q[j]);
+      }
+    }
+    LOCKSTEP_UNROLL_FIXED
+    for (int j = 0; j < N; ++j)
+      e[j] = fma(q[j], L(R(-0.5 * kLog2E) * precision.get<L>()[k + j]), L(log2_weight.get<L>()[k + j]));
+  }
+  /// g += factor (x - mu) of these components, and all of it times `scale` after the last of them.
+  template <int N, class L, class X, class G>
+  LOCKSTEP_FN void add_pulls(const X& x, const G& g, int k, const L (&factor)[2], L scale) const {
+    const auto* m = mean.get<L>() + k * dim;
+    for (int i = 0; i < dim; ++i) {
+      const L at = x[i];
+      L sum = k == 0 ? L(0) : g[i];
+      LOCKSTEP_UNROLL_FIXED
+      for (int j = 0; j < N; ++j) sum = fma(factor[j], at - L(m[j * dim + i]), sum);
+      g.set(i, k + N == components ? sum * scale : sum);
+    }
+  }
+  template <class L, class X, class G>
+  LOCKSTEP_FN L by_pairs(const X& x, const G& g) const {
+    using R = scalar_t<L>;
+    L top = L(-std::numeric_limits<R>::max()), sum = L(0), e[2];
+    // f(N, k) for all components, N of them at a time.
+    const auto each = [&](auto f) {
+      int k = 0;
+      for (; k + 2 <= components; k += 2) f(std::integral_constant<int, 2>(), k);
+      if (k < components) f(std::integral_constant<int, 1>(), k);
+    };
+    each([&]<int N>(std::integral_constant<int, N>, int k) {
+      exponents<N, L>(x, k, e);
+      LOCKSTEP_UNROLL_FIXED
+      for (int j = 0; j < N; ++j) top = max(top, e[j]);
+    });
+    each([&]<int N>(std::integral_constant<int, N>, int k) {
+      if (components > 2) exponents<N, L>(x, k, e);  // else they are there
+      L factor[2];
+      LOCKSTEP_UNROLL_FIXED
+      for (int j = 0; j < N; ++j) {
+        const L share = exp2(e[j] - top);
+        sum = sum + share;
+        factor[j] = share * precision.get<L>()[k + j];
+      }
+      if constexpr (gradient_wanted<G>()) add_pulls<N, L>(x, g, k, factor, L(R(-1)) / sum);
+    });
+    return (top + log(sum) * R(kLog2E)) * R(kLn2);
+  }
+
   template <class L, int D>
   struct Copy {
     L v[D];

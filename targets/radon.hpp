@@ -31,7 +31,7 @@ struct Radon : DensityDefaults {
   ParameterArray county_size;  // [counties]: cells of each, 1 at least
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(cell, 4 * cells);
     f(county_size, counties);
   }

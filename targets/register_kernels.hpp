@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which models the GPU runs under the register policy, and their launches.
-#include "kernels/launch_spec.hpp"
+#include "kernels/launch_shared.cuh"
 #include "targets/path.hpp"
 #include "targets/pseudo_extended.hpp"
 
@@ -25,9 +25,10 @@ struct RegisterKernels {
   using Pseudo3 = PseudoExtended<Density, kRegisterDim, 3>;
   using Pseudo4 = PseudoExtended<Density, kRegisterDim, 4>;
   using Pseudo5 = PseudoExtended<Density, kRegisterDim, 5>;
-#define LOCKSTEP_DECLARE(Model)                                         \
-  static void initialize(const Model& model, const BatchView<R, E>& b); \
-  static void advance(const Model& model, const BatchView<R, E>& b, const LaunchSpec& spec);
+#define LOCKSTEP_DECLARE(Model)                                                                        \
+  static void initialize(const Model& model, const DensityNumbers& numbers, const BatchView<R, E>& b); \
+  static void advance(const Model& model, const DensityNumbers& numbers, const BatchView<R, E>& b,     \
+                      const LaunchSpec& spec);
   LOCKSTEP_DECLARE(Plain)
   LOCKSTEP_DECLARE(Pseudo2)
   LOCKSTEP_DECLARE(Pseudo3)

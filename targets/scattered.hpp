@@ -23,7 +23,7 @@ struct Scattered : DensityDefaults {
   ParameterArray precision;    // [K][d][d]
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(mean, components * dim);
     f(log2_weight, components);
     f(precision, components * dim * dim);

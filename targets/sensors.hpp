@@ -25,7 +25,7 @@ struct Sensors : DensityDefaults {
   ParameterArray pair;
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(pair, kColumns * pairs);
   }
 

@@ -177,7 +177,7 @@ constexpr bool check_density() {
       log_density,
       "DensityFunction: a density has  template <int D, class L, class X, class G> L log_density(const X& x, "
       "const G& g) const, which also takes NoGradient for g");
-  static_assert(arrays, "DensityFunction: a density has  template <class F> void arrays(F&& f)");
+  static_assert(arrays, "DensityFunction: a density has  template <class F> LOCKSTEP_FN void arrays(F&& f)");
   static_assert(rest,
                 "DensityFunction: a density inherits DensityDefaults, or has its members with their types");
   return DensityFunction<D>;

@@ -20,7 +20,7 @@ struct WellingTeh : DensityDefaults {
   ParameterArray x;  // [observations]
 
   template <class F>
-  void arrays(F&& f) {
+  LOCKSTEP_FN void arrays(F&& f) {
     f(x, observations);
   }
 

@@ -12,7 +12,7 @@
 #include "host/formats/data.hpp"
 #include "host/options/target_input.hpp"
 #include "host/runs/mode_gate.hpp"
-#include "host/runs/mode_shape.hpp"
+#include "host/runs/mode_mass.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"

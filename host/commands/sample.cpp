@@ -143,7 +143,8 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");
-  const ModesVerdict modes = judge_modes(r, context.threads);
+  const ModesVerdict modes = judge_modes(r, e, context.threads);
+  widen(e, modes.least);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_single_chains(failed, e);

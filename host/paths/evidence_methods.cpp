@@ -257,7 +257,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
-  f.judge_modes(lockstep::judge_modes(r, context.threads));
+  f.judge_modes(lockstep::judge_modes(r, e, context.threads));
   if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;

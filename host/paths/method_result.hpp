@@ -85,6 +85,7 @@ struct MethodResult {
   }
   void judge_modes(const ModesVerdict& verdict) {
     diagnostics.modes = verdict.summary;
+    widen(moments, verdict.least);
     if (!verdict.failed.empty()) failed.push_back(verdict.failed);
     warnings.insert(warnings.end(), verdict.warnings.begin(), verdict.warnings.end());
   }

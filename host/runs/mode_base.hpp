@@ -3,7 +3,7 @@
 // The modes found as the density where paths begin.
 #include "host/runs/base_density.hpp"
 #include "host/runs/mode_library.hpp"
-#include "host/runs/mode_shape.hpp"
+#include "host/runs/mode_mass.hpp"
 
 namespace lockstep {
 

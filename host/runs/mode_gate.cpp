@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "host/runs/mode_mass.hpp"
+#include "host/runs/mode_moments.hpp"
 #include "host/runs/mode_search.hpp"
-#include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
 
 namespace lockstep {
@@ -17,7 +17,6 @@ namespace {
 constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
-constexpr std::size_t kMostDraws = 1 << 15;  // looked at, evenly spread
 
 /// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
 /// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home. And how many of equal
@@ -27,29 +26,16 @@ struct Visits {
   double effective = 0;
   double of(int k, bool mass_known) const { return mass_known ? home[k] : near[k]; }
 };
-Visits visited(const ModeLibrary& library, const SeenDraws& draws, int threads) {
-  const std::size_t d = library.dim(), all = draws.x.size() / d;
-  std::size_t step = std::max<std::size_t>(1, all / kMostDraws);
-  while (std::gcd(step, draws.chains) != 1) ++step;  // else some chains would never be looked at
-  const std::int64_t count = std::int64_t((all + step - 1) / step);
-  double most = -INFINITY;
-  for (std::size_t n = 0; n < draws.log_weight.size(); n += step) most = std::max(most, draws.log_weight[n]);
-  std::vector<int> home(count), near(count);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float* from = draws.x.data() + std::size_t(i) * step * d;
-    const std::vector<double> x(from, from + d);
-    home[i] = library.home(x.data());
-    near[i] = library.nearest(x.data());
-  }
+/// `nearest`: of the draws; empty where nobody asks.
+Visits visited(const ModeLibrary& library, const HousedDraws& draws, const std::vector<int>& nearest) {
   const std::vector<double> none(library.size(), 0.0);
   Visits v{none, none};
   double total = 0, square = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double w = draws.log_weight.empty() ? 1 : std::exp(draws.log_weight[i * step] - most);
-    if (home[i] < 0 || near[i] < 0 || !(w > 0)) continue;
-    v.home[home[i]] += w;
-    v.near[near[i]] += w;
+  for (std::size_t i = 0; i < draws.home.size(); ++i) {
+    const double w = draws.weight[i];
+    if (draws.home[i] < 0 || !(w > 0)) continue;
+    v.home[draws.home[i]] += w;
+    if (!nearest.empty() && nearest[i] >= 0) v.near[nearest[i]] += w;
     total += w;
     square += w * w;
   }
@@ -69,10 +55,18 @@ Due due_of(const Mode& m, double log_z) {
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
 }
 
-void judge_visits(ModesVerdict& v, const ModeLibrary& library, const Visits& visits, double log_z) {
-  std::vector<int> expected;
-  for (const int k : library.by_mass())
-    if (due_of(library[k], log_z).share > kLeastShare) expected.push_back(k);
+void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z,
+                  int threads) {
+  std::vector<int> expected, nearest;
+  bool all_known = true;
+  for (const int k : library.by_mass()) {
+    const Due due = due_of(library[k], log_z);
+    if (!(due.share > kLeastShare)) continue;
+    expected.push_back(k);
+    all_known = all_known && due.known;
+  }
+  if (!all_known) nearest = library.of_points(draws.x, ModeLibrary::By::distance, threads);
+  const Visits visits = visited(library, draws, nearest);
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
   int unseen = 0, missed = 0, fewer = 0, first = -1;
@@ -165,8 +159,9 @@ std::string beyond_starts(const SearchResult& found) {
       found.scale, wider);
 }
 
-ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<double> log_z,
-                         std::optional<double> scout_log_z, int threads) {
+ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<LogZ> log_z,
+                         std::optional<double> scout_log_z, int threads,
+                         const std::vector<double>& second_se) {
   const ModeLibrary& library = found.library;
   ModesVerdict v;
   v.summary.found = library.size();
@@ -187,13 +182,13 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     for (int k = 0; k < library.size(); ++k)
       v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
   }
-  const bool own = log_z.has_value() && std::isfinite(*log_z);
+  const bool own = log_z.has_value() && std::isfinite(log_z->estimate);
   if (!own && found.unsettled()) v.failed = "modes_mass";
   if (library.size() < 2) {
-    if (own && v.failed != "modes") judge_total(v, library, *log_z);
+    if (own) judge_total(v, library, log_z->estimate);
     return v;
   }
-  const double total = library.log_total(), z = own ? *log_z : total;
+  const double total = library.log_total(), z = own ? log_z->estimate : total;
   if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
@@ -203,22 +198,42 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
                         : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
     return v;
   }
-  judge_visits(v, library, visited(library, draws, threads), z);
-  if (own && v.failed != "modes") judge_total(v, library, z);
+  const HousedDraws housed(library, draws, threads);
+  judge_visits(v, library, housed, z, threads);
+  if (own && v.failed != "modes") judge_total(v, library, log_z->estimate);
+  if (!own || found.held.part.empty()) return v;
+  const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *log_z);
+  v.least = of_modes.least;
+  double most = 0;
+  for (std::size_t i = 0; i < second_se.size(); ++i) most = std::max(most, v.least.second[i] / second_se[i]);
+  constexpr double kTold = 2;
+  if (most > kTold)
+    v.warnings.push_back(
+        fmt::format("many of the {} modes are visited more or less often than they should be: errors of "
+                    "moments, which say so, are up to {:.2g} times those that chains alone tell",
+                    library.size(), most));
+  if (const auto& lacks = of_modes.lacking; lacks && v.failed != "modes") {
+    v.failed = "modes";
+    v.warnings.push_back(fmt::format(
+        "of second_moment[{}] the {} hold {:.3g}, by importance sampling, and this run has {:.3g} +- {:.2g} "
+        "there: what it leaves out is rare and far out, and moments are not to be relied on; more "
+        "--gradients, or another method",
+        lacks->axis,
+        lacks->first == 0 ? "modes found" : fmt::format("modes found but the {} largest", lacks->first),
+        lacks->due, lacks->seen, lacks->seen_se));
+  }
   return v;
 }
 
-ModesVerdict judge_modes(const ChainRunResult& run, int threads) {
+ModesVerdict judge_modes(const ChainRunResult& run, const WeightedMoments& moments, int threads) {
   if (run.modes.empty()) return {};
   const std::vector<double> equally;
   const Frozen& f = run.frozen;
   const auto first = [](const auto& values) {
-    return values.empty() ? std::optional<double>() : std::optional<double>(values[0]);
+    return values.empty() ? std::nullopt : std::optional(values[0]);
   };
-  const auto log_z =
-      run.log_z.empty() ? std::optional<double>() : std::optional<double>(run.log_z[0].estimate);
   ModesVerdict v = judge_modes(run.modes[0], {run.overview.x(), equally, std::size_t(run.units[0].chains)},
-                               log_z, first(f.scout_log_z), threads);
+                               first(run.log_z), first(f.scout_log_z), threads, moments.second_se);
   v.summary.jump_acceptance = run.jump_acceptance;
   v.summary.base = run.of_modes();
   return v;

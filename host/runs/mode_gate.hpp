@@ -5,17 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "host/estimators/weighted_moments.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/mode_moments.hpp"
 #include "host/runs/run_result.hpp"
 
 namespace lockstep {
-
-/// Draws that count by weight, [draw][chain][d]; no weights: equally.
-struct SeenDraws {
-  const std::vector<float>& x;
-  const std::vector<double>& log_weight;
-  std::size_t chains = 1;
-};
 
 struct ModesVerdict {
   /// The gate that failed: `modes`, where a mode was not visited as it should be; `modes_mass`, where nobody knows how
@@ -23,6 +18,7 @@ struct ModesVerdict {
   std::string failed;
   std::vector<std::string> warnings;
   ModesSummary summary;
+  MomentErrors least;  // that the run has; empty where nobody knows
 };
 
 /// A warning where a search ended before it could look as far away as what it found calls for (`widened`); else "".
@@ -33,12 +29,15 @@ std::string beyond_starts(const SearchResult& found);
 /// Laplace's approximation says only whether it should be visited at all. `log_z`: the run's; a
 /// sampler that has none takes the library's total, if that is within a factor of 2 of the scout's Z. A draw visits the
 /// mode whose normal is densest there; one of unknown mass where it is the nearest. One mode, or none: no visits to compare.
-/// Fails too where the masses known come to over 1.2 Z and 4 of their errors more; and nothing is established where most of
-/// the modes were not visited, though the draws are too few to call that a fault.
-ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<double> log_z,
-                         std::optional<double> scout_log_z, int threads);
+/// Fails too where the masses known come to over 1.2 Z and 4 of their errors more; where second moments lack what over 64
+/// modes hold of them (MomentsByModes: many rare modes, each too small to be missed); and nothing is established where most of
+/// the modes were not visited, though the draws are too few to call that a fault. `second_se`: as the run has them, to be told
+/// where they are too small.
+ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std::optional<LogZ> log_z,
+                         std::optional<double> scout_log_z, int threads,
+                         const std::vector<double>& second_se = {});
 
-/// Of a run's first unit, by its overview.
-ModesVerdict judge_modes(const ChainRunResult& run, int threads);
+/// Of a run's first unit, by its overview and its estimates.
+ModesVerdict judge_modes(const ChainRunResult& run, const WeightedMoments& moments, int threads);
 
 }  // namespace lockstep

@@ -20,16 +20,22 @@ void ModeLibrary::measure() {
   while (inverse_.size() < modes_.size()) {
     const Eigen::Map<const ByRows> factor(modes_[inverse_.size()].factor.data(), dim_, dim_);
     inverse_.push_back(factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_)));
-    widest_.push_back(factor.squaredNorm());  // the trace
+    // (sum of the 2^s-th powers of the eigenvalues)^(1 / 2^s), of the covariance over its trace.
+    Eigen::MatrixXd power = factor * factor.transpose();
+    const double trace = power.trace();
+    power /= trace;
+    const int squarings = dim_ <= 256 ? 3 : 1;
+    for (int s = 0; s < squarings; ++s) power = power * power;
+    widest_.push_back(trace * std::pow(power.norm(), std::pow(0.5, squarings)));
     log_det_.push_back(2 * factor.diagonal().array().log().sum());
   }
 }
 
 double ModeLibrary::distance(int k, const double* x, double most) const {
   const Eigen::Map<const Eigen::VectorXd> at(x, dim_), place(modes_[k].place.data(), dim_);
-  const Eigen::VectorXd apart = at - place;
-  const double least = apart.squaredNorm() / widest_[k];
+  const double least = (at - place).squaredNorm() / widest_[k];
   if (!(least < most)) return std::isnan(least) ? INFINITY : std::max(least, most);
+  const Eigen::VectorXd apart = at - place;
   double sum = 0;
   for (int i = 0; i < dim_ && sum < most; ++i) {
     const double z = inverse_[k].row(i).head(i + 1).dot(apart.head(i + 1));
@@ -59,15 +65,43 @@ int ModeLibrary::nearest(const double* x, double most) const {
   return nearest;
 }
 
-int ModeLibrary::home(const double* x) const {
-  int home = -1;
-  double least = INFINITY;
-  for (int k = 0; k < size(); ++k)
-    if (const double far = distance(k, x, least - log_det_[k]) + log_det_[k]; far < least) {
-      least = far;
-      home = k;
+std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int threads) const {
+  constexpr Eigen::Index kAtOnce = 256;
+  const Eigen::Index count = x.cols(), modes = size();
+  Eigen::MatrixXd places(modes, dim_);
+  Eigen::ArrayXd norms(modes), widest(modes), offset = Eigen::ArrayXd::Zero(modes);
+  for (Eigen::Index k = 0; k < modes; ++k) {
+    places.row(k) = Eigen::Map<const Eigen::RowVectorXd>(modes_[k].place.data(), dim_);
+    norms[k] = places.row(k).squaredNorm();
+    widest[k] = widest_[k];
+    if (by == By::density) offset[k] = log_det_[k];
+  }
+  std::vector<int> found(count, -1);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  for (Eigen::Index first = 0; first < count; first += kAtOnce) {
+    const Eigen::Index n = std::min(kAtOnce, count - first);
+    const Eigen::MatrixXd products = places * x.middleCols(first, n);
+    for (Eigen::Index c = 0; c < n; ++c) {
+      const double* at = x.col(first + c).data();
+      const double norm = x.col(first + c).squaredNorm();
+      // No mode is nearer than it would be along its widest axis; what rounding may have added to that is taken off.
+      const Eigen::ArrayXd bound =
+          (norm + norms - 2 * products.col(c).array() - 1e-12 * (norm + norms)).max(0) / widest + offset;
+      Eigen::Index likely = 0;
+      double least = INFINITY;
+      if (std::isfinite(bound.minCoeff(&likely))) least = distance(int(likely), at) + offset[likely];
+      int& k = found[first + c];
+      if (std::isfinite(least)) k = int(likely);
+      for (Eigen::Index other = 0; other < modes; ++other) {
+        if (bound[other] >= least) continue;
+        const double far = distance(int(other), at, least - offset[other]) + offset[other];
+        if (!(far < least)) continue;
+        least = far;
+        k = int(other);
+      }
     }
-  return home;
+  }
+  return found;
 }
 
 double ModeLibrary::log_total() const {

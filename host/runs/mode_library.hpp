@@ -41,6 +41,21 @@ struct Mode {
   }
 };
 
+/// What each mode of a library holds of first and second moments, by the draws that weigh it: `part` exp(log_scale) are estimates of
+/// the integrals of density x_i, for all i, then of density x_i^2, over its home, with their variances. Weights are truncated at
+/// sqrt(n) times their mean (Ionides 2008), which makes them low where draws do not tell.
+struct HeldMoments {
+  double log_scale = NAN;
+  std::vector<double> part, variance;  // [mode][2 d]; empty: not known
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("log_scale", log_scale);
+    archive("part", part);
+    archive("variance", variance);
+  }
+};
+
 /// Modes that chains jump between and bases are made of: the largest, fewer where their matrices are large.
 inline int most_used_modes(int dim) {
   return int(std::clamp(double(1 << 21) / ((dim + 1.0) * (dim + 1.0)), 4.0, 32.0));
@@ -66,9 +81,10 @@ class ModeLibrary {
   Aim aim(int k, const double* x, const double* gradient) const;
   /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
   int nearest(const double* x, double most = INFINITY) const;
-  /// The mode whose normal is densest at x, all of one mass; -1 where none is. In many dimensions what a narrow mode holds
-  /// lies nearer to a wide one by distance alone.
-  int home(const double* x) const;
+  /// Of each column of x, [d][point], the mode that is nearest, or home: whose normal is densest there, all of one mass; -1
+  /// where none is. In many dimensions what a narrow mode holds lies nearer to a wide one by distance alone.
+  enum class By { distance, density };
+  std::vector<int> of_points(const Eigen::MatrixXd& x, By by, int threads) const;
 
   /// Each mode's share of the total of their masses, and the log of that total.
   std::vector<double> shares() const;
@@ -92,8 +108,9 @@ class ModeLibrary {
   int dim_;
   std::vector<Mode> modes_;
   std::vector<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>
-      inverse_;                  // of the factors
-  std::vector<double> widest_;   // a bound on the covariance's largest eigenvalue
+      inverse_;  // of the factors
+  // A bound on the covariance's largest eigenvalue, at most a third above it up to 64 axes.
+  std::vector<double> widest_;
   std::vector<double> log_det_;  // of the covariance
 };
 

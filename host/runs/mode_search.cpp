@@ -9,6 +9,7 @@
 
 #include "host/runs/mode_descents.hpp"
 #include "host/runs/mode_forecast.hpp"
+#include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
 #include "host/util/errors.hpp"
@@ -31,9 +32,9 @@ constexpr double kEnough = 0.4;
 // Descents that end near a known mode, but so much higher or lower, are looked at: they ended elsewhere.
 constexpr double kOtherHeight = 0.1;
 constexpr double kNegligible = 30;  // log mass below the largest: kept by no library
-constexpr int kMostModes = 200;
-constexpr double kLibraryBytes = 1 << 28,
-                 kDescentBytes = 1 << 27;  // in high dimensions fewer modes, fewer at a time
+// In high dimensions fewer modes, fewer descents at a time.
+constexpr int kMostModes = 1000;
+constexpr double kLibraryBytes = 1 << 26, kManyBytes = 1 << 28, kDescentBytes = 1 << 27;
 
 /// A search in hand: the engines, what was found, what was spent.
 class Search {
@@ -74,7 +75,7 @@ class Search {
       context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
     }
     drop_negligible();
-    weigh_modes(result_.library, points_, context_, unit_);
+    result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
     result_.gradients = spent();
     return std::move(result_);
   }
@@ -91,7 +92,7 @@ class Search {
                         "highest point). Leave it out",
                         &x - places.data() + 1));
     }
-    weigh_modes(result_.library, points_, context_, unit_);
+    result_.held = weigh_modes(result_.library, points_, context_, unit_);
     result_.stopped = result_.library.size() < most_modes_ ? kSearchGiven : kSearchModes;
     result_.gradients = spent();
     return std::move(result_);
@@ -151,7 +152,16 @@ class Search {
     return std::max(plan_.least, share * std::clamp(1.1 * kLeastStarts * each / share,
                                                     std::min(each, kUsualTrajectory), each));
   }
-  double mass_cost() const { return double(kMassDraws) * std::min(kMassModes, result_.library.size()); }
+  double mass_cost() const {
+    const int n = result_.library.size(), most = std::min(kMassModes, n);
+    return double(kMassDraws) * most + double(kMomentDraws) * (n - most);
+  }
+
+  /// Where there are many modes it is worth more draws to know what they hold together, as far as they can be paid.
+  int effort() const {
+    if (result_.library.size() <= kMassModes) return 1;
+    return int(std::clamp((budget_ - spent()) / mass_cost(), 1.0, double(kMostEffort)));
+  }
 
   /// Whether gradients say enough of where descents end to be worth asking first: what they have spared is more than they
   /// have cost.
@@ -352,7 +362,9 @@ class Search {
 }  // namespace
 
 int most_modes(int dim) {
-  return int(std::clamp(kLibraryBytes / (16.0 * dim * dim), 4.0, double(kMostModes)));
+  const double each = 16.0 * dim * dim;
+  return int(std::max(std::clamp(kManyBytes / each, 4.0, double(kManyModes)),
+                      std::min(kLibraryBytes / each, double(kMostModes))));
 }
 int descents_at_once(int dim) {
   return int(std::clamp(kDescentBytes / (8.0 * 20 * dim), 64.0, double(kRoundStarts)));

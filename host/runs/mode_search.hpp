@@ -12,6 +12,8 @@ namespace lockstep {
 /// Of a run's planned gradients, what the search for its modes may spend; and the plan where nobody says.
 inline constexpr double kSearchShare = 0.25, kPlannedGradients = 1e7;
 
+/// So many modes are more than a run can be made of: most have been met once.
+inline constexpr int kManyModes = 200;
 /// Modes that a library may hold, and descents side by side: fewer in high dimensions, for their memory.
 int most_modes(int dim);
 int descents_at_once(int dim);
@@ -43,6 +45,7 @@ inline constexpr int kMostSearchedDim = 2000;
 
 struct SearchResult {
   ModeLibrary library;
+  HeldMoments held;
   std::string
       stopped;  // hits (every mode was found 10 times), budget, modes (as many as may be), given, dimension
   double starts = 0, ended = 0;  // of descents, made or foretold; those that came to rest
@@ -57,12 +60,13 @@ struct SearchResult {
   /// Whether descents came to rest at more places that turned out to be no mode (flat, kinked, beyond what differences of
   /// gradients resolve) than at modes: what lies there nobody knows.
   bool astray() const { return rejected > total_hits() && library.size() > 0 && stopped != kSearchGiven; }
-  /// Whether there are more modes than are kept: then nothing is made of them that has to hold all of the target.
-  bool full() const { return stopped == kSearchModes; }
+  /// Whether there are many modes, or more than are kept: then nothing is made of them that has to hold all of the target.
+  bool full() const { return stopped == kSearchModes || library.size() >= kManyModes; }
 
   template <class Archive>
   void fields(Archive& archive) {
     archive("library", library);
+    archive("held", held);
     archive("stopped", stopped);
     archive("starts", starts);
     archive("ended", ended);

@@ -129,12 +129,12 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
     bool ready = t >= unit.due && unit.epoch < most_;
     for (int c = 0; c < per; ++c) {
       for (int i = 0; i < d; ++i) x(i, c) = rows[std::size_t(i) * total + first + c];
-      const int k = unit.library.home(x.col(c).data());
-      if (k >= 0) unit.visits[k] += 1;
       const auto field = [&](int row) { return of_tours[std::size_t(row) * total + first + c]; };
       ready = ready && field(Regeneration::waits) == 0 &&
               (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == unit.epoch);
     }
+    for (const int k : unit.library.of_points(x, ModeLibrary::By::density, 1))
+      if (k >= 0) unit.visits[k] += 1;
     if (!ready) continue;
     if (add_modes(unit, options_.units[u], x, kSearchPart * spent)) drop_tours(engine, u);
     const auto before = std::exchange(unit.newest, mixture(unit, x,

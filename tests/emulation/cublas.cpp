@@ -37,15 +37,34 @@ cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t of_a, cublasOpe
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/// The same for matrices that follow each other.
+template <class R>
+cublasStatus_t multiply_all(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,
+                            int n, int k, const R* alpha, const R* a, int lda, long long next_a, const R* b,
+                            int ldb, long long next_b, const R* beta, R* c, int ldc, long long next_c,
+                            int count) {
+  auto status = count < 1 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; ++i)
+    status = multiply(handle, of_a, of_b, m, n, k, alpha, a + i * next_a, lda, b + i * next_b, ldb, beta,
+                      c + i * next_c, ldc);
+  return status;
+}
+
 }  // namespace
 
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,
-                           int n, int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
-                           const float* beta, float* c, int ldc) {
-  return multiply(handle, of_a, of_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t of_a,
+                                         cublasOperation_t of_b, int m, int n, int k, const float* alpha,
+                                         const float* a, int lda, long long next_a, const float* b, int ldb,
+                                         long long next_b, const float* beta, float* c, int ldc,
+                                         long long next_c, int count) {
+  return multiply_all(handle, of_a, of_b, m, n, k, alpha, a, lda, next_a, b, ldb, next_b, beta, c, ldc,
+                      next_c, count);
 }
-cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,
-                           int n, int k, const double* alpha, const double* a, int lda, const double* b,
-                           int ldb, const double* beta, double* c, int ldc) {
-  return multiply(handle, of_a, of_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t of_a,
+                                         cublasOperation_t of_b, int m, int n, int k, const double* alpha,
+                                         const double* a, int lda, long long next_a, const double* b, int ldb,
+                                         long long next_b, const double* beta, double* c, int ldc,
+                                         long long next_c, int count) {
+  return multiply_all(handle, of_a, of_b, m, n, k, alpha, a, lda, next_a, b, ldb, next_b, beta, c, ldc,
+                      next_c, count);
 }

@@ -229,7 +229,7 @@ void expect_done_when_it_returns(std::function<SmallEngine()> make, Tempering te
 TEST(LaunchFences, RegistersAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian")); });
 }
-TEST(LaunchFences, TilesAreDoneWhenTheyReturn) {
+TEST(LaunchFences, SharedAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); });
 }
 TEST(LaunchFences, BlocksAreDoneWhenTheyReturn) {

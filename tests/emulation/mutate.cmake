@@ -13,8 +13,8 @@ string(REPLACE "if (chain < b.tiles * kTile)" "if (::emulated::fault(\"guard\") 
 string(REPLACE "if (chain >= b.tiles * kTile)" "if (!::emulated::fault(\"guard\") && chain >= b.tiles * kTile)"
   changed "${changed}")
 string(REPLACE "if (chain >= chains)" "if (!::emulated::fault(\"guard\") && chain >= chains)" changed "${changed}")
-string(REPLACE "rows(3 * shape_.rows)" "rows((::emulated::fault(\"rows\") ? 2 : 3) * shape_.rows)"
-  changed "${changed}")
+string(REPLACE "shared_bytes<R>(numbers, model.rows())"
+  "shared_bytes<R>(numbers, model.rows() - ::emulated::fault(\"rows\"))" changed "${changed}")
 if(changed STREQUAL text)
   message(FATAL_ERROR "${FROM}: nothing to change")
 endif()

@@ -41,13 +41,12 @@ struct Watching : FusedCpu {
   template <class R, class E, class Model>
   void initialize(const Model& model, const BatchView<R, E>& b) const {
     ++looked;
-    for (const void* p : {(const void*)b.position,   (const void*)b.gradient,     (const void*)b.cache,
-                          (const void*)b.parameters, (const void*)b.stats,        (const void*)b.moments,
-                          (const void*)b.mode,       (const void*)b.trip,         (const void*)b.chain,
-                          (const void*)b.unit,       (const void*)b.work,         (const void*)b.work_energy,
-                          (const void*)b.ladder,     (const void*)b.level_weight, (const void*)b.level_step,
-                          (const void*)b.holder,     (const void*)b.trace,        (const void*)b.draws,
-                          (const void*)b.draw_slot,  (const void*)b.overview}) {
+    for (const void* p :
+         {(const void*)b.position, (const void*)b.gradient, (const void*)b.cache, (const void*)b.parameters,
+          (const void*)b.stats, (const void*)b.moments, (const void*)b.mode, (const void*)b.trip,
+          (const void*)b.chain, (const void*)b.unit, (const void*)b.work_energy, (const void*)b.ladder,
+          (const void*)b.level_weight, (const void*)b.level_step, (const void*)b.holder, (const void*)b.trace,
+          (const void*)b.draws, (const void*)b.draw_slot, (const void*)b.overview}) {
       EXPECT_NE(p, nullptr);
       EXPECT_TRUE(begins_a_line(p));
     }

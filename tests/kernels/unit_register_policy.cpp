@@ -35,12 +35,14 @@ struct OneChainBackend : FusedCpu {
 
   template <class R, class E, class Model, class Body>
   static void for_each_chain(const Model& model, const BatchView<R, E>& b, bool covariance, Body body) {
+    std::vector<R> state(std::size_t(3) * model.rows() * kTile);
     for (int chain = 0; chain < b.tiles * kTile; ++chain) {
       if constexpr (Model::kRows > 0) {
         RegisterRows<R, E, Model> rows;
         body(rows.lanes(model, b, chain, covariance));
       } else {
-        body(make_working_lanes<R, E>(model, b, chain, covariance));
+        body(
+            make_working_lanes<R, E>(model, b, chain, covariance, TileRows<R>{state.data() + chain % kTile}));
       }
     }
   }

@@ -34,14 +34,16 @@ struct Parity {
   std::size_t numbers = 0, equal = 0;  // of the states after each transition
 };
 
-/// Takes every transition of a case by both engines from the reference's state.
+/// Takes every transition of a case by both engines from the reference's state, the other's positions times 1 + nudge.
 inline Parity compare_transitions(const EngineFactory& reference, const EngineFactory& other,
-                                  const BatchCase& c) {
+                                  const BatchCase& c, double nudge = 0) {
   const auto a = make_engine(reference, c), b = make_engine(other, c);
   const std::size_t n = std::size_t(c.chains);
   Parity parity;
   for (std::uint32_t t = 0; t < c.iterations; ++t) {
-    b->set_state(a->state());
+    auto from = a->state();  // positions first
+    for (std::size_t i = 0; i < n * a->rows(); ++i) from[i] *= 1 + nudge;
+    b->set_state(from);
     for (Engine* e : {a.get(), b.get()}) e->advance(make_launch(c, t, t + 1));
     const auto x = a->position(), y = b->position(), of_a = a->take_stats(), of_b = b->take_stats();
     std::vector<bool> alike(n);

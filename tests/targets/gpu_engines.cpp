@@ -58,13 +58,18 @@ TEST_P(GpuCases, FusedEqualsBlocksBitForBit) {
 }
 
 // Both devices take every transition from the CPU's state. A decision may differ where the uniform is as
-// close to the acceptance probability as rounding is.
+// close to the acceptance probability as rounding is. Where trajectories are long positions may lie as far apart as ten
+// roundings of where they begin take the CPU's own.
 TEST_P(GpuCases, OneTransitionIsTheCpus) {
   BatchCase c = GetParam().batch;
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
     c.precision = precision;
     const Parity p = compare_transitions(engines(*target_, false), engines(*target_, true), c);
-    EXPECT_LE(p.position, precision == Precision::full ? 1e-12 : 1e-5);
+    const bool full = precision == Precision::full;
+    const Parity own =
+        compare_transitions(engines(*target_, false), engines(*target_, false), c, full ? 0x1p-52 : 0x1p-23);
+    EXPECT_LE(p.position, std::max(full ? 1e-12 : 1e-5, 10 * own.position))
+        << "by one rounding " << own.position;
     EXPECT_LE(p.closest, 1e-4) << p.apart << " decisions differ";
     EXPECT_EQ(p.other_lengths, 0);
     EXPECT_GT(p.accepted, 0);

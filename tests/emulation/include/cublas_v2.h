@@ -28,9 +28,13 @@ inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { r
 inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
 
 // Defined in tests/emulation/cublas.cpp.
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,
-                           int n, int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
-                           const float* beta, float* c, int ldc);
-cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,
-                           int n, int k, const double* alpha, const double* a, int lda, const double* b,
-                           int ldb, const double* beta, double* c, int ldc);
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t of_a,
+                                         cublasOperation_t of_b, int m, int n, int k, const float* alpha,
+                                         const float* a, int lda, long long next_a, const float* b, int ldb,
+                                         long long next_b, const float* beta, float* c, int ldc,
+                                         long long next_c, int count);
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t of_a,
+                                         cublasOperation_t of_b, int m, int n, int k, const double* alpha,
+                                         const double* a, int lda, long long next_a, const double* b, int ldb,
+                                         long long next_b, const double* beta, double* c, int ldc,
+                                         long long next_c, int count);

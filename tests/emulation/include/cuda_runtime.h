@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CUDA's runtime as far as the launch code calls it, on the device of tests/emulation/device.hpp. No shared
-// memory and no barriers: the kernels have none, and their threads run one after another.
+// CUDA's runtime as far as the launch code calls it, on the device of tests/emulation/device.hpp. No barriers: the kernels
+// have none, and their threads run one after another. Shared memory is the host's, of a block's size to the byte.
 #include <math.h>  // ::exp and the others for float too, as CUDA has them
 #include <pmmintrin.h>
 
@@ -29,13 +29,26 @@ enum cudaError_t {
   cudaErrorIllegalAddress
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-enum { cudaStreamNonBlocking = 1, cudaStreamCaptureModeRelaxed = 2, cudaDevAttrMultiProcessorCount = 16 };
+enum {
+  cudaStreamNonBlocking = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81
+};
 
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+namespace emulated {
+inline thread_local float4* shared_memory = nullptr;
+}
+#define LOCKSTEP_SHARED_MEMORY(name) float4* const name = ::emulated::shared_memory
 
 using cudaStream_t = emulated::Stream*;
 using cudaGraph_t = emulated::Recording*;
@@ -63,13 +76,19 @@ inline const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
   }
 }
+inline cudaError_t cudaPeekAtLastError() { return emulated::status(); }
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return emulated::status();
 }
-inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) {
-  *value = 2;  // few multiprocessors, so that small batches have blocks of several warps
+inline cudaError_t cudaDeviceGetAttribute(int* value, int attribute, int) {
+  // Few multiprocessors, so that small batches have blocks of several warps.
+  *value = attribute == cudaDevAttrMultiProcessorCount ? 2 : 160 << 10;
   return emulated::status();
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, int, int bytes) {
+  return bytes <= 160 << 10 ? emulated::status() : cudaErrorInvalidValue;
 }
 
 inline cudaError_t cudaMalloc(void** p, std::size_t size) {
@@ -198,19 +217,25 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   std::tuple<Parameters...> given(std::forward<Arguments>(arguments)...);
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
   // One by one: what fills up the room between them may be anything.
-  std::apply([](const auto&... one) { (emulated::Device::the().check_arguments(&one, sizeof one), ...); }, given);
+  std::apply([](const auto&... one) { (emulated::Device::the().check_arguments(&one, sizeof one), ...); },
+             given);
+  const std::size_t shared = config->dynamicSmemBytes;
   config->stream->enqueue("a kernel", [=] {
     const unsigned mode = _mm_getcsr();
     _mm_setcsr(mode | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
     gridDim = grid;
     blockDim = block;
     for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = grid.x; x-- > 0;)
+      for (unsigned x = grid.x; x-- > 0;) {
+        const std::unique_ptr<char[]> memory(new char[shared]);
+        std::memset(memory.get(), 0x7f, shared);
+        emulated::shared_memory = reinterpret_cast<float4*>(memory.get());
         for (unsigned t = 0; t < block.x; ++t) {
           blockIdx = dim3(x, y);
           threadIdx = dim3(t);
           std::apply(kernel, given);
         }
+      }
     _mm_setcsr(mode);
   });
   return emulated::status();

@@ -239,6 +239,30 @@ TEST(EvidenceGates, BadRunsFailThem) {
   EXPECT_NE(wide.find("base"), std::string::npos) << wide;
 }
 
+TEST(EvidenceGates, RareModesByTheThousandAreInTheErrorsOfMoments) {
+  // By what differs between chains alone second moments would be low by 8 to 12 errors.
+  for (const int seed : {8, 24, 38}) {
+    const auto s = run({"", "boltzmann", "auto", 1e7}, seed);
+    const auto &estimates = s["estimates"], &truth = s["truth"];
+    for (const std::string name : {"mean", "second_moment"})
+      for (std::size_t i = 0; i < truth[name].size(); ++i)
+        EXPECT_LT(std::abs(double(estimates[name][i]) - double(truth[name][i])),
+                  4.5 * double(estimates[name + "_se"][i]))
+            << seed << " " << name << " " << i;
+    if (seed == 38)
+      EXPECT_NE(s["warnings"].dump().find("times those that chains alone tell"), std::string::npos);
+  }
+}
+
+TEST(EvidenceGates, RareModesByTheThousandThatARunLeavesOutFail) {
+  const auto s = run({"", "boltzmann", "auto", 1e7, {}, {{"mode_jumps", false}}}, 22);
+  const auto &estimates = s["estimates"], &truth = s["truth"];
+  EXPECT_LT(double(estimates["second_moment"][3]), 0.8 * double(truth["second_moment"][3]))
+      << "not what this test plants";
+  EXPECT_EQ(s["verdict"], "fail");
+  EXPECT_EQ(s["failed_gates"], nlohmann::ordered_json::array({"modes"}));
+}
+
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {
   const auto s = run({"", "boltzmann", "auto", 3e5, {{"units", 24}}, {}, 2048}, 1);
   EXPECT_EQ(s["verdict"], "not established");

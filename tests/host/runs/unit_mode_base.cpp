@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "host/runs/mode_shape.hpp"
+#include "host/runs/mode_mass.hpp"
 
 namespace lockstep {
 namespace {

@@ -10,6 +10,8 @@
 namespace lockstep {
 namespace {
 
+constexpr LogZ kOne{0, 0.001};
+
 /// Of two modes in one dimension, at 0 and 10, that hold .7 and .3, known this well.
 SearchResult library_of_two(double effective) {
   SearchResult r;
@@ -31,7 +33,7 @@ ModesVerdict judged(const SearchResult& r, int of_second, std::optional<double> 
                     std::optional<double> scout = {}) {
   std::vector<float> x(1000, 0.3f);
   std::fill_n(x.begin(), of_second, 10.2f);
-  return judge_modes(r, {x, {}}, log_z, scout, 1);
+  return judge_modes(r, {x, {}}, log_z ? std::optional<LogZ>({*log_z, 0.001}) : std::nullopt, scout, 1);
 }
 
 TEST(ModeGate, AsksForAThirdOfWhatAModeHolds) {
@@ -67,10 +69,10 @@ TEST(ModeGate, AVisitIsToBeNearestWhereAModeIsNoDrawsHome) {
     r.library.add(m);
   }
   std::vector<float> x(1000, 0.5f);
-  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "modes");
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "modes");
   std::fill_n(x.begin(), 100, 0.0f);
-  EXPECT_EQ(r.library.home(std::vector<double>{0}.data()), 0);
-  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "");
+  EXPECT_EQ(r.library.of_points(Eigen::MatrixXd::Zero(1, 1), ModeLibrary::By::density, 1)[0], 0);
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "");
 }
 
 TEST(ModeGate, WhereMostModesWereNotVisitedNothingIsEstablished) {
@@ -87,15 +89,108 @@ TEST(ModeGate, WhereMostModesWereNotVisitedNothingIsEstablished) {
   }
   std::vector<float> x(100);
   for (int n = 0; n < 100; ++n) x[n] = 10.0f * float(n % 20);
-  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "modes_mass");
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "modes_mass");
   for (int n = 0; n < 100; ++n) x[n] = 10.0f * float(n % 40);
-  EXPECT_EQ(judge_modes(r, {x, {}}, 0, {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "");
 }
 
 TEST(ModeGate, FailsWhereTheMassesKnownAreMoreThanZ) {
   const SearchResult r = library_of_two(0.5);  // 128 effective draws of each
   EXPECT_EQ(judged(r, 300, -0.2).failed, "");
   EXPECT_EQ(judged(r, 300, -0.65).failed, "modes");
+}
+
+/// Of 3,200 draws, which in blocks of a hundred are all alike: second moments are .1 + 30.
+std::vector<float> alike() {
+  std::vector<float> x(3200);
+  for (int n = 0; n < 3200; ++n) x[n] = n % 10 < 3 ? 10.0f : 0.378f;
+  return x;
+}
+/// What the modes hold of first moments, and of second ones, that with an error.
+HeldMoments held(double small, double large, double error) {
+  return {0, {0, small, 3, large}, {0, 0, 0, error * error}};
+}
+
+TEST(ModeGate, FailsWhereTheModesHoldMoreOfASecondMomentThanTheRun) {
+  SearchResult r = library_of_two(0.5);
+  const std::vector<float> x = alike();
+  const auto of = [&](double small, double large, double error, double log_z_se = 0.001) {
+    r.held = held(small, large, error);
+    return judge_modes(r, {x, {}}, LogZ{0, log_z_se}, {}, 1);
+  };
+  EXPECT_EQ(of(0.1, 30, 0.1).failed, "");
+  EXPECT_EQ(of(0.1, 20, 0.1).failed, "") << "they are not all";
+  EXPECT_EQ(of(0.1, 32.9, 0.1).failed, "") << "within a tenth";
+  EXPECT_EQ(of(0.1, 34, 1.5).failed, "") << "within three errors of the library's";
+  EXPECT_EQ(of(0.1, 34, 0.1, 0.05).failed, "") << "within those of log Z";
+  EXPECT_EQ(of(0.1, 34, 0.1).failed, "modes");
+  EXPECT_THAT(of(0.1, 34, 0.1).warnings.at(0),
+              ::testing::HasSubstr("of second_moment[0] the modes found but the 1 largest hold 34"));
+  EXPECT_EQ(of(34, 30, 0.1).failed, "modes") << "of the largest too";
+  r.held = {};
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "");
+}
+
+TEST(ModeGate, SecondMomentsSeenAreKnownAsWellAsBlocksAreAlike) {
+  SearchResult r = library_of_two(0.5);
+  r.held = held(0.1, 34, 0.1);
+  std::vector<float> x = alike();
+  EXPECT_EQ(judge_modes(r, {x, {}, 3200}, kOne, {}, 1).failed, "modes") << "chains of one draw";
+  std::sort(x.begin(), x.end());
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "") << "a block of draws has one mode or the other";
+  EXPECT_EQ(judge_modes(r, {x, {}, 3200}, kOne, {}, 1).failed, "") << "so has a block of chains";
+  EXPECT_EQ(judge_modes(r, {x, {}, 100}, kOne, {}, 1).failed, "modes") << "here all have both";
+}
+
+TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
+  // A hundred modes at 10 + .1 k, of a hundredth each; every second one beyond the 32 that chains jump between is visited
+  // twice as often as it should be, the others never.
+  ModeLibrary library(1);
+  HeldMoments exact{0, {}, {}};
+  std::vector<float> uneven, even;
+  double mean = 0, second = 0;
+  for (int k = 0; k < 100; ++k) {
+    Mode m;
+    m.place = {10 + 0.1 * k};
+    m.factor = {0.001};
+    m.log_mass = m.laplace_log_mass = -std::log(100.0) - 1e-6 * k;
+    library.add(m);
+    exact.part.insert(exact.part.end(), {m.place[0] / 100, m.place[0] * m.place[0] / 100});
+    exact.variance.insert(exact.variance.end(), {0, 0});
+    const int times = k < 32 ? 1 : 2 * (k % 2);
+    for (int n = 0; n < 1000; ++n) even.push_back(float(m.place[0]));
+    for (int n = 0; n < 1000 * times; ++n) uneven.push_back(float(m.place[0]));
+    if (k < 32) continue;
+    mean += std::pow(m.place[0] / 100, 2);
+    second += std::pow(m.place[0] * m.place[0] / 100, 2);
+  }
+  const auto errors = [&](const std::vector<float>& x, const HeldMoments& held) {
+    return moments_by_modes(library, held, HousedDraws(library, {x, {}}, 1), kOne).least;
+  };
+  const MomentErrors by_visits = errors(uneven, exact);
+  EXPECT_NEAR(by_visits.mean[0], std::sqrt(mean), 0.002 * std::sqrt(mean));
+  EXPECT_NEAR(by_visits.second[0], std::sqrt(second), 0.002 * std::sqrt(second));
+  EXPECT_EQ(errors(even, exact).mean[0], 0);
+  EXPECT_EQ(errors(even, exact).second[0], 0);
+  // Where the library itself knows no better it says nothing.
+  HeldMoments unsure = exact;
+  for (std::size_t i = 0; i < unsure.part.size(); ++i) unsure.variance[i] = std::pow(unsure.part[i], 2);
+  EXPECT_EQ(errors(uneven, unsure).second[0], 0);
+  // Half as often as they should be, all of them alike.
+  HeldMoments twice = exact;
+  for (double& v : twice.part) v *= 2;
+  double lacks = 0;
+  for (int k = 32; k < 100; ++k) lacks += exact.part[2 * k + 1];
+  EXPECT_NEAR(errors(even, twice).second[0], std::hypot(lacks, std::sqrt(second)), 0.3 * lacks);
+
+  WeightedMoments m;
+  m.mean_se = {0.1};
+  m.second_se = {500};
+  m.mean_unscaled_se = {0.05};
+  widen(m, by_visits);
+  EXPECT_EQ(m.mean_se[0], by_visits.mean[0]);
+  EXPECT_NEAR(m.mean_unscaled_se[0], by_visits.mean[0] / 2, 1e-12);
+  EXPECT_EQ(m.second_se[0], 500);
 }
 
 TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
@@ -174,44 +269,44 @@ TEST(ModeGate, CountsByWeight) {
   std::vector<double> light(400, 0.0), heavy(400, 0.0);
   std::fill_n(light.begin(), 200, -4.0);
   std::fill_n(heavy.begin(), 200, -0.8);
-  EXPECT_EQ(judge_modes(r, {x, light}, 0, {}, 1).failed, "modes");
-  EXPECT_EQ(judge_modes(r, {x, heavy}, 0, {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(r, {x, light}, kOne, {}, 1).failed, "modes");
+  EXPECT_EQ(judge_modes(r, {x, heavy}, kOne, {}, 1).failed, "");
 }
 
 TEST(ModeGate, FewDrawsSayNothing) {
   const SearchResult r = library_of_two(0.5);
   const std::vector<float> few(20, 0.0f), more(40, 0.0f);  // 6 and 12 should be in the second mode
-  const ModesVerdict v = judge_modes(r, {few, {}}, 0, {}, 1);
+  const ModesVerdict v = judge_modes(r, {few, {}}, kOne, {}, 1);
   EXPECT_EQ(v.failed, "");
   EXPECT_EQ(v.summary.visited, 1);  // and it says so
   EXPECT_THAT(v.warnings.at(0), ::testing::HasSubstr("too few"));
-  EXPECT_EQ(judge_modes(r, {more, {}}, 0, {}, 1).failed, "modes");
+  EXPECT_EQ(judge_modes(r, {more, {}}, kOne, {}, 1).failed, "modes");
 }
 
 TEST(ModeGate, WithoutDrawsNothingIsEstablished) {
   const std::vector<float> none;
-  EXPECT_EQ(judge_modes(library_of_two(0.5), {none, {}}, 0, {}, 1).failed, "modes_mass");
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {none, {}}, kOne, {}, 1).failed, "modes_mass");
 }
 
 TEST(ModeGate, LooksAtEveryChain) {
   // The last of eight chains alone is in the second mode, and more draws are kept than are looked at.
   std::vector<float> x(std::size_t(8) << 16, 0.0f);
   for (std::size_t n = 7; n < x.size(); n += 8) x[n] = 10;
-  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, kOne, {}, 1).failed, "");
   for (float& v : x) v = 0;
-  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, 0, {}, 1).failed, "modes");
+  EXPECT_EQ(judge_modes(library_of_two(0.5), {x, {}, 8}, kOne, {}, 1).failed, "modes");
 }
 
 TEST(ModeGate, PassesOneModeAndNone) {
   SearchResult none;
   const std::vector<float> x = {1};
-  EXPECT_EQ(judge_modes(none, {x, {}}, 0, {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(none, {x, {}}, kOne, {}, 1).failed, "");
   SearchResult one = library_of_two(0.5);
   ModeLibrary single(1);
   single.add(one.library[0]);
   one.library = single;
   EXPECT_EQ(judge_modes(one, {x, {}}, {}, {}, 1).failed, "");
-  EXPECT_EQ(judge_modes(one, {x, {}}, std::log(0.7), {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(one, {x, {}}, LogZ{std::log(0.7), 0.001}, {}, 1).failed, "");
 }
 
 // A run that has a wide part around its one mode, and not the mode: it may not pass.
@@ -221,11 +316,11 @@ TEST(ModeGate, FailsWhereTheOneModeHoldsMoreThanTheRun) {
   single.add(one.library[0]);
   one.library = single;
   const std::vector<float> x = {1};
-  const ModesVerdict v = judge_modes(one, {x, {}}, std::log(0.1), {}, 1);
+  const ModesVerdict v = judge_modes(one, {x, {}}, LogZ{std::log(0.1), 0.001}, {}, 1);
   EXPECT_EQ(v.failed, "modes");
   EXPECT_THAT(v.warnings.at(0), ::testing::HasSubstr("the mode found holds 7 times exp(log Z)"));
   one.library[0].effective_share = 0.02;  // a guess
-  EXPECT_EQ(judge_modes(one, {x, {}}, std::log(0.1), {}, 1).failed, "");
+  EXPECT_EQ(judge_modes(one, {x, {}}, LogZ{std::log(0.1), 0.001}, {}, 1).failed, "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "host/runs/mode_gate.hpp"
+#include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
 #include "host/runs/starts.hpp"
@@ -49,6 +50,43 @@ TEST(ModeSearch, FindsTwentyModesAndWhatEachHolds) {
     EXPECT_NEAR(std::exp(m.log_mass), 0.05, 4 * 0.05 / std::sqrt(256 * m.effective_share)) << k;
     EXPECT_GT(m.effective_share, 0.3);
   }
+}
+
+TEST(ModeSearch, SaysWhatManyModesHoldOfSecondMoments) {
+  constexpr int kSide = 10;
+  MemoryInput in;
+  std::vector<double> means, weights, sds;
+  double exact[2] = {0, 0}, total = 0;
+  for (int n = 0; n < kSide * kSide; ++n) {
+    const double place[2] = {8.0 * (n % kSide) - 30, 8.0 * (n / kSide) - 20}, sd = 0.5 + 0.01 * n;
+    const double weight = n % 7 == 0 ? 20 : 1;
+    for (int i = 0; i < 2; ++i) {
+      means.push_back(place[i]);
+      exact[i] += weight * (place[i] * place[i] + sd * sd);
+    }
+    weights.push_back(weight);
+    sds.push_back(sd);
+    total += weight;
+  }
+  for (double& w : weights) w /= total;
+  in.arrays["means"] = {means, {kSide * kSide, 2}};
+  in.arrays["weights"] = {weights, {kSide * kSide}};
+  in.arrays["sds"] = {sds, {kSide * kSide}};
+  Case<MixtureTarget> c(in);
+  const SearchResult r = search_modes(c.context, 0, {.init_scale = 60});
+  ASSERT_EQ(r.library.size(), kSide * kSide);
+  const double scale = std::exp(r.held.log_scale);
+  for (int i = 0; i < 2; ++i) {
+    double held = 0, variance = 0;
+    for (int k = 0; k < r.library.size(); ++k) {
+      held += r.held.part[4 * k + 2 + i] * scale;
+      variance += r.held.variance[4 * k + 2 + i] * scale * scale;
+    }
+    const double error = std::sqrt(variance);
+    EXPECT_LT(error, 0.02 * held);
+    EXPECT_NEAR(held, exact[i] / total, 4 * error + 0.002 * held) << "draws between modes have one home";
+  }
+  EXPECT_FALSE(r.full());
 }
 
 TEST(ModeSearch, NoBitDependsOnThreads) {
@@ -227,11 +265,12 @@ TEST(ModeSearch, WeighsNarrowModesBesideWideOnesInManyDimensions) {
     EXPECT_GT(m.effective_share, 0.05);
     EXPECT_NEAR(std::exp(m.log_mass), share, 4 * share / std::sqrt(256 * m.effective_share)) << k;
   }
-  const std::vector<double> typical(50, 0.25);  // of the origin's mode by either measure
-  EXPECT_EQ(r.library.home(typical.data()), r.library[0].factor[0] < 0.5 ? 1 : 0);
-  std::vector<double> of_narrow = typical;
-  of_narrow[0] += 6;
-  EXPECT_NE(r.library.home(of_narrow.data()), r.library.nearest(of_narrow.data()));
+  Eigen::VectorXd x = Eigen::VectorXd::Constant(50, 0.25);  // of the origin's mode by either measure
+  const auto home = [&] { return r.library.of_points(x, ModeLibrary::By::density, 1)[0]; };
+  EXPECT_EQ(home(), r.library[0].factor[0] < 0.5 ? 1 : 0);
+  x[0] += 6;  // of the narrow one
+  EXPECT_NE(home(), r.library.nearest(x.data()));
+  EXPECT_EQ(r.library.of_points(x, ModeLibrary::By::distance, 1)[0], r.library.nearest(x.data()));
 }
 
 // Of a core in the midst of something ten times as wide, which draws from far out would carry.
@@ -292,7 +331,8 @@ TEST(ModeSearch, LooksAsFarAwayAsWhatItFinds) {
     EXPECT_EQ(beyond_starts(all), "");
   }
   const std::vector<float> x = {60, 60};  // whatever samples by that library says it
-  EXPECT_THAT(judge_modes(first, {x, {}}, 0, {}, 1).warnings, ::testing::Contains(beyond_starts(first)));
+  EXPECT_THAT(judge_modes(first, {x, {}}, LogZ{0, 0}, {}, 1).warnings,
+              ::testing::Contains(beyond_starts(first)));
 }
 
 // All starts lie within the first of two modes, and so do those from a hundred times as far.
