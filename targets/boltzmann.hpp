@@ -2,6 +2,7 @@
 #pragma once
 // The Gaussian relaxation of a Boltzmann machine (Zhang et al. 2012; Graham & Storkey 2017): a smooth
 // multimodal density whose normaliser and moments are sums over the machine's states.
+#include "kernels/device_code.hpp"
 #include "targets/target.hpp"
 
 namespace lockstep {
@@ -23,13 +24,8 @@ struct Boltzmann : DensityDefaults {
 
   /// Units worked on at a time: each coordinate is read once for a block, and its sums stay in registers, of which a GPU's
   /// thread has many. No bit depends on it.
-#ifdef __CUDA_ARCH__
   template <class R>
-  static constexpr int kMost = sizeof(R) == sizeof(float) ? 28 : 12;
-#else
-  template <class R>
-  static constexpr int kMost = 8;
-#endif
+  static constexpr int kMost = !kOnDevice ? 8 : sizeof(R) == sizeof(float) ? 28 : 12;
   static constexpr int kBlock = 8, kHalf = 4, kUnitsOfProduct = 64;
 
   template <class F>

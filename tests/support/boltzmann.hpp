@@ -61,15 +61,7 @@ inline BruteForce brute_force(const BoltzmannMachine& machine) {
 
 /// Q [m][dim] of a density, for a machine of m units.
 inline Eigen::MatrixXd factor_of(const Boltzmann& density, int m) {
-  Eigen::MatrixXd q(density.units, density.dim);
-  const double* at = density.q.d;
-  for (int first = 0; first < density.units;) {
-    const int size =
-        first + Boltzmann::kBlock <= density.units ? int(Boltzmann::kBlock) : int(Boltzmann::kHalf);
-    for (int i = 0; i < density.dim; ++i)
-      for (int k = first; k < first + size; ++k) q(k, i) = *at++;
-    first += size;
-  }
+  const Eigen::MatrixXd q = Eigen::Map<const Eigen::MatrixXd>(density.q.d, density.units, density.dim);
   EXPECT_TRUE((q.bottomRows(density.units - m).array() == 0).all()) << "padding";
   return q.topRows(m);
 }
