@@ -229,8 +229,11 @@ void expect_done_when_it_returns(std::function<SmallEngine()> make, Tempering te
 TEST(LaunchFences, RegistersAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian")); });
 }
+// In blocks with threads too many, and in one whose memory is full.
 TEST(LaunchFences, SharedAreDoneWhenTheyReturn) {
-  expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::path); });
+  for (int threads : {256, 64})
+    expect_done_when_it_returns(
+        [=] { return SmallEngine(make_target("gaussian"), ModelKind::path, false, threads); });
 }
 TEST(LaunchFences, BlocksAreDoneWhenTheyReturn) {
   expect_done_when_it_returns([] { return SmallEngine(make_target("gaussian"), ModelKind::plain, true); });

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes a copy of a source with faults in it that LOCKSTEP_FAULT chooses between when the program runs:
 #   cmake -D FROM=file -D TO=file -P mutate.cmake
-# Each wait can be left out, by the name of the function it stands in; the guard of each kernel (guard); and a third
-# of the working rows (rows). A source where nothing is found to change is an error.
+# Each wait can be left out, by the name of the function it stands in; the guard of each kernel (guard); and one of
+# the working rows (rows). A source where nothing is found to change is an error.
 file(READ ${FROM} text)
 set(changed "${text}")
 string(REGEX REPLACE "\n( +)wait\\(\\);" "\n\\1if (!::emulated::fault(__func__)) wait();" changed "${changed}")

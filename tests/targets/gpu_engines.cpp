@@ -41,10 +41,19 @@ TEST_P(GpuCases, DoubleAgreesWithTheCpu) {
   expect_close(gpu.draws, cpu.draws, 1e-5, "draws");
 }
 
-// The block driver takes the general model: equal bits hold the register policy to it as well as the tile policy.
-TEST_P(GpuCases, FusedEqualsBlocksBitForBit) {
+/// Those whose transition the other drivers fuse, which is HMC alone.
+std::vector<Named> fused_cases() {
+  std::vector<Named> cases = all_cases();
+  std::erase_if(cases, [](const Named& n) { return n.batch.transition != nullptr; });
+  return cases;
+}
+class GpuFused : public GpuCases {};
+INSTANTIATE_TEST_SUITE_P(Models, GpuFused, ::testing::ValuesIn(fused_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// The block driver takes the general model: equal bits hold the fused policies to it as well as the tile policy.
+TEST_P(GpuFused, EqualsBlocksBitForBit) {
   BatchCase c = GetParam().batch;
-  if (c.transition != nullptr) GTEST_SKIP() << "HMC is fused";
   for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
     c.precision = precision;
     const BatchResult fused = run(c, true), blocks = run(c, true, {.blocks = true});

@@ -249,8 +249,9 @@ TEST(EvidenceGates, RareModesByTheThousandAreInTheErrorsOfMoments) {
         EXPECT_LT(std::abs(double(estimates[name][i]) - double(truth[name][i])),
                   4.5 * double(estimates[name + "_se"][i]))
             << seed << " " << name << " " << i;
-    if (seed == 38)
+    if (seed == 38) {
       EXPECT_NE(s["warnings"].dump().find("times those that chains alone tell"), std::string::npos);
+    }
   }
 }
 
