@@ -138,7 +138,7 @@ template <class R, class E, class Model, class Kernel, class... More>
 void launch_shared(const Model& model, const DensityNumbers& numbers, const BatchView<R, E>& b, Kernel kernel,
                    const More&... more) {
   const std::size_t of_warp = shared_bytes<R>(numbers, model.rows());
-  int threads = block_threads(b.tiles, b.block_threads > 0 ? b.block_threads : kTile);
+  int threads = block_threads(b.tiles, b.block_threads == 0 ? kTile : b.block_threads);
   while (threads > kMostSharedThreads || (threads > kTile && threads / kTile * of_warp > most_shared_bytes()))
     threads /= 2;
   const std::size_t bytes = threads / kTile * of_warp;

@@ -152,35 +152,44 @@ bool check_invariance(const TargetInstance& target, const RunContext& context,
   // The implicit solves along a network take minutes for as many as the others have.
   const int chains = int(std::clamp(6e7 / fields, 512.0, network.empty() ? 8192.0 : 1024.0));
   const auto x = points(target, 1, chains);
-  EngineSpec spec;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
-  spec.transition = &transition;
-  number_chains(spec, {0}, chains);
-  auto engine = target.engine(spec);
-  std::vector<double> rows(std::size_t(d) * chains);
-  for (int p = 0; p < chains; ++p)
-    for (int i = 0; i < d; ++i) rows[std::size_t(i) * chains + p] = x[std::size_t(p) * d + i];
-  set_axis(*engine, engine->layout().scale(), spread(rows, d), d);
-  if (!network.empty()) engine->set_shared(0, {{0, network}});
+  /// Of the first so many chains.
+  const auto rows_of = [&](int count) {
+    std::vector<double> rows(std::size_t(d) * count);
+    for (int p = 0; p < count; ++p)
+      for (int i = 0; i < d; ++i) rows[std::size_t(i) * count + p] = x[std::size_t(p) * d + i];
+    return rows;
+  };
+  const auto rows = rows_of(chains);
+  const auto sd = spread(rows, d);
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = 5;
-  const auto advance = [&](double step, int begin, int end) {
+  // Where these go, and how often they accept.
+  const auto advance = [&](int count, double step, int begin, int end) {
+    EngineSpec spec;
+    spec.precision = context.precision;
+    spec.threads = context.threads;
+    spec.cuda = context.cuda;
+    spec.transition = &transition;
+    number_chains(spec, {0}, count);
+    const auto engine = target.engine(spec);
+    set_axis(*engine, engine->layout().scale(), sd, d);
+    if (!network.empty()) engine->set_shared(0, {{0, network}});
     set_per_unit(*engine, ParameterLayout::step_size, {step});
-    engine->set_position(rows);
+    engine->set_position(rows_of(count));
     engine->initialize();
     launch.begin = begin;
     launch.end = end;
     engine->advance(launch);
-    return unit_means(engine->take_stats(), stat_acceptance, chains, 1)[0] / (end - begin);
+    return std::pair(engine->position(),
+                     unit_means(engine->take_stats(), stat_acceptance, count, 1)[0] / (end - begin));
   };
-  // The longest step that is accepted half the time: modes may be far narrower than the whole target.
+  // The longest step that is accepted half the time, by few chains: modes may be far narrower than the whole target, and
+  // transitions that go on until they accept take long where the step is not theirs.
+  constexpr int kFew = 512;
   double step = 1 / std::pow(double(d), 0.25);
-  for (int t = 100; t < 400 && !(advance(step, t, t + 5) >= 0.5); t += 5) step /= 2;
-  const double acceptance = advance(step, 0, 20);
-  const auto after = engine->position();
+  for (int t = 100; t < 400 && !(advance(kFew, step, t, t + 5).second >= 0.5); t += 5) step /= 2;
+  const auto [after, acceptance] = advance(chains, step, 0, 20);
   // Each chain's own change has mean zero under invariance: a paired z-score.
   double worst = 0;
   for (int i = 0; i < d; ++i)
