@@ -25,7 +25,9 @@ struct Boltzmann : DensityDefaults {
   /// Units worked on at a time: each coordinate is read once for a block, and its sums stay in registers, of which a GPU's
   /// thread has many. No bit depends on it.
   template <class R>
-  static constexpr int kMost = !kOnDevice ? 8 : sizeof(R) == sizeof(float) ? 28 : 12;
+  static constexpr int kMost = !kOnDevice                   ? 8
+                               : sizeof(R) == sizeof(float) ? 28
+                                                            : 12;
   static constexpr int kBlock = 8, kHalf = 4, kUnitsOfProduct = 64;
 
   template <class F>

@@ -76,15 +76,7 @@ bool check_gradient(const TargetInstance& target, const std::vector<double>& x) 
 /// Log density and gradient of the batch engine against the scalar reference.
 bool check_lanes(const TargetInstance& target, const RunContext& context, const std::vector<double>& x) {
   const int d = target.dim();
-  EngineSpec spec;
-  spec.precision = context.precision;
-  spec.threads = context.threads;
-  spec.cuda = context.cuda;
-  for (int p = 0; p < kPoints; ++p) {
-    spec.chain.push_back(std::uint32_t(p));
-    spec.unit.push_back(0);
-  }
-  auto engine = target.engine(spec);
+  const auto engine = target.engine(engine_spec(context, {}, {0}, kPoints));
   std::vector<double> rows(std::size_t(d) * kPoints), at(d), g(d);
   for (int p = 0; p < kPoints; ++p)
     for (int i = 0; i < d; ++i) {
@@ -150,46 +142,46 @@ bool check_invariance(const TargetInstance& target, const RunContext& context,
   double fields = 1;  // of those that keep a history fewer chains have room
   for (const TransitionField& field : transition.fields) fields += field.rows(d);
   // The implicit solves along a network take minutes for as many as the others have.
-  const int chains = int(std::clamp(6e7 / fields, 512.0, network.empty() ? 8192.0 : 1024.0));
+  constexpr int kFew = 512;
+  const int chains = int(std::clamp(6e7 / fields, double(kFew), network.empty() ? 8192.0 : 1024.0));
   const auto x = points(target, 1, chains);
-  /// Of the first so many chains.
+  // [axis][chain] of the first so many chains, and an engine of them.
   const auto rows_of = [&](int count) {
     std::vector<double> rows(std::size_t(d) * count);
     for (int p = 0; p < count; ++p)
       for (int i = 0; i < d; ++i) rows[std::size_t(i) * count + p] = x[std::size_t(p) * d + i];
     return rows;
   };
-  const auto rows = rows_of(chains);
+  const auto rows = rows_of(chains), few_rows = rows_of(kFew);
   const auto sd = spread(rows, d);
+  const auto engine_of = [&](int count) {
+    EngineSpec spec = engine_spec(context, {}, {0}, count);
+    spec.transition = &transition;
+    auto engine = target.engine(spec);
+    set_axis(*engine, engine->layout().scale(), sd, d);
+    if (!network.empty()) engine->set_shared(0, {{0, network}});
+    return engine;
+  };
+  const auto engine = engine_of(chains), few = engine_of(kFew);
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = 5;
-  // Where these go, and how often they accept.
-  const auto advance = [&](int count, double step, int begin, int end) {
-    EngineSpec spec;
-    spec.precision = context.precision;
-    spec.threads = context.threads;
-    spec.cuda = context.cuda;
-    spec.transition = &transition;
-    number_chains(spec, {0}, count);
-    const auto engine = target.engine(spec);
-    set_axis(*engine, engine->layout().scale(), sd, d);
-    if (!network.empty()) engine->set_shared(0, {{0, network}});
-    set_per_unit(*engine, ParameterLayout::step_size, {step});
-    engine->set_position(rows_of(count));
-    engine->initialize();
+  // The mean acceptance of these iterations.
+  const auto advance = [&](Engine& e, const std::vector<double>& from, double step, int begin, int end) {
+    set_per_unit(e, ParameterLayout::step_size, {step});
+    e.set_position(from);
+    e.initialize();
     launch.begin = begin;
     launch.end = end;
-    engine->advance(launch);
-    return std::pair(engine->position(),
-                     unit_means(engine->take_stats(), stat_acceptance, count, 1)[0] / (end - begin));
+    e.advance(launch);
+    return unit_means(e.take_stats(), stat_acceptance, e.chains(), 1)[0] / (end - begin);
   };
   // The longest step that is accepted half the time, by few chains: modes may be far narrower than the whole target, and
   // transitions that go on until they accept take long where the step is not theirs.
-  constexpr int kFew = 512;
   double step = 1 / std::pow(double(d), 0.25);
-  for (int t = 100; t < 400 && !(advance(kFew, step, t, t + 5).second >= 0.5); t += 5) step /= 2;
-  const auto [after, acceptance] = advance(chains, step, 0, 20);
+  for (int t = 100; t < 400 && !(advance(*few, few_rows, step, t, t + 5) >= 0.5); t += 5) step /= 2;
+  const double acceptance = advance(*engine, rows, step, 0, 20);
+  const auto after = engine->position();
   // Each chain's own change has mean zero under invariance: a paired z-score.
   double worst = 0;
   for (int i = 0; i < d; ++i)
