@@ -148,11 +148,11 @@ double measure_fma_peak(bool in_double) {
   const DeviceMemory out(sizeof(double));
   const double seconds = fastest([&] {
     if (in_double)
-      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<double>, static_cast<double*>(out.get()), 0.999,
-              0.5);
+      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<double>, static_cast<double*>(out.get()),
+              0.999, 0.5);
     else
-      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<float>, static_cast<float*>(out.get()), 0.999f,
-              0.5f);
+      enqueue(cudaStreamPerThread, blocks, kThreads, fma_kernel<float>, static_cast<float*>(out.get()),
+              0.999f, 0.5f);
   });
   return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
 }

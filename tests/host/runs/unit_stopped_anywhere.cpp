@@ -152,8 +152,9 @@ Numbers of_search(const SearchResult& r) {
 TEST_F(StoppedAnywhere, SearchForModes) {
   const RunOptions run = testing::run_of({.target = "mixture20"});
   const auto target = build_target(run);
-  agrees(make_context(run, *target, "stops"),
-         [&](const RunContext& context) { return of_search(search_modes(context, 0, {.gradients = 1.5e6})); });
+  agrees(make_context(run, *target, "stops"), [&](const RunContext& context) {
+    return of_search(search_modes(context, 0, {.gradients = 1.5e6}));
+  });
   agrees(make_context(run, *target, "stops"), [&](const RunContext& context) {
     return of_search(search_modes(
         context, 0, {.gradients = 4e5, .first_starts = 4, .residual = ResidualEnergyOf::difference}));
