@@ -118,7 +118,7 @@ TEST_F(RunFolder, ResumeOfAFinishedRunShowsItAgain) {
 
 TEST_F(RunFolder, ResumeBeginsWhatWasKilledBeforeItsFirstCheckpoint) {
   const Args args = {"sample",   "--target", "mixture20", "--sampler", "pe",           "--chains", "20",
-                     "--warmup", "20000",    "--threads", "1",         "--iterations", "2000",     "--draws"};
+                     "--warmup", "5000",     "--threads", "1",         "--iterations", "1000",     "--draws"};
   const ProgramResult whole = run(args + Args{"--out", "whole"});
   {
     Program killed(folder_, args + kOut);

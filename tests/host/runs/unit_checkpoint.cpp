@@ -159,17 +159,17 @@ class Resume : public testing::ProgramTest {
 };
 
 const std::vector<Args> kRuns = {
-    {"sample", "--target", "mixture20", "--sampler", "pe", "--iterations", "10000", "--chains", "20",
+    {"sample", "--target", "mixture20", "--sampler", "pe", "--iterations", "4000", "--chains", "20",
      "--draws", "--thin", "37", "--threads", "1"},
     {"sample", "--target", "banana", "--sampler", "hmc", "--gradients", "2e7", "--chains", "33", "--set",
      "sampler.metric=dense", "--threads", "1"},
-    {"sample", "--target", "bimodal", "--sampler", "rwm", "--iterations", "400000", "--chains", "64", "--se",
+    {"sample", "--target", "bimodal", "--sampler", "rwm", "--iterations", "150000", "--chains", "64", "--se",
      "0.0001", "--precision", "double", "--threads", "1"},
-    {"evidence", "--target", "mixture20", "--method", "st", "--gradients", "2e7", "--draws", "--threads",
+    {"evidence", "--target", "mixture20", "--method", "st", "--gradients", "6e6", "--draws", "--threads",
      "1"},
-    {"evidence", "--target", "two_modes", "--method", "ct-joint", "--gradients", "1e7", "--threads", "1"},
-    {"evidence", "--target", "two_modes", "--method", "ct-adiabatic", "--gradients", "5e6", "--threads", "1"},
-    {"evidence", "--target", "two_modes", "--method", "pt", "--gradients", "3e6", "--draws", "--threads",
+    {"evidence", "--target", "two_modes", "--method", "ct-joint", "--gradients", "3e6", "--threads", "1"},
+    {"evidence", "--target", "two_modes", "--method", "ct-adiabatic", "--gradients", "2e6", "--threads", "1"},
+    {"evidence", "--target", "two_modes", "--method", "pt", "--gradients", "1.5e6", "--draws", "--threads",
      "1"}};
 
 TEST_F(Resume, AfterAKillAndAnInterruptNoBitDiffers) {

@@ -58,7 +58,7 @@ class SharedRuns : public SharedRun {
   /// A run that takes seconds, saved every so often.
   Args slow(const std::string& out) const {
     return {"sample", "--target",     "mixture20", "--sampler", "pe", "--chains",
-            "40",     "--iterations", "20000",     "--warmup",  "50", "--draws",
+            "40",     "--iterations", "4000",      "--warmup",  "50", "--draws",
             "100",    "--checkpoint", "0.05",      "--threads", "1",  "--device",
             "cpu",    "--quiet",      "--out",     out};
   }
@@ -152,7 +152,7 @@ TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
 TEST_F(SharedRuns, InterruptedGoOnAsAnyNumber) {
   const auto longer = [&](const std::string& out) {
     Args options = slow(out);
-    std::replace(options.begin(), options.end(), std::string("20000"), std::string("40000"));
+    std::replace(options.begin(), options.end(), std::string("4000"), std::string("10000"));
     std::replace(options.begin(), options.end(), std::string("0.05"), std::string("1000"));
     return options;
   };
