@@ -5,9 +5,9 @@
     plot_run.py --summary FOLDER/summary.json [--draws FOLDER/draws.nc] --out FOLDER
 
 Draws are a netCDF-4 file in ArviZ's schema: posterior x [chain][draw][axis], and sample_stats lp, diverging and energy
-where it has them. What the run did not leave behind has no picture: marginals, corner, trace and rank need draws,
-energy the energies among them, log_z, schedule and round_trips a run of `lockstep evidence`. Pictures that do not
-apply are not touched: `lockstep` removes those of an earlier run.
+where it has them. The pictures stand in pictures.list; what the run did not leave behind has none: some need draws,
+or energies among them, others a run of `lockstep evidence`. Pictures that do not apply are not touched: `lockstep`
+removes those of an earlier run.
 
 Exit status: 0 done, 2 bad input.
 """
@@ -19,35 +19,30 @@ import style
 
 style.apply()
 
-import chain_pictures  # noqa: E402  (after the style)
-import draw_pictures  # noqa: E402
-import evidence_pictures  # noqa: E402
-import run_input  # noqa: E402
+import run_input  # noqa: E402  (after the style)
+from lists import pictures_in  # noqa: E402
 from output import replace, write  # noqa: E402
 from plot_table import PlotError  # noqa: E402
-from run_page import TITLES, page_of, title_of  # noqa: E402
+from run_page import page_of, title_of  # noqa: E402
 
-# From what answers the question to what speaks for the answer.
-ORDER = {"log_z": evidence_pictures.log_z, "marginals": draw_pictures.marginals, "corner": draw_pictures.corner,
-         "trace": chain_pictures.trace, "rank": chain_pictures.rank, "energy": chain_pictures.energy,
-         "schedule": evidence_pictures.schedule, "round_trips": evidence_pictures.round_trips}
+PICTURES = pictures_in("pictures.list")
 
 
 def draw_run(summary, draws, folder):
     """Writes the pictures and the page; returns the paths."""
     run = run_input.read_run(summary, draws)
     shown, paths = [], []
-    for name, draw in ORDER.items():
+    for name, (draw, title) in PICTURES.items():
         made = draw(run)
         if made is None:
             continue
         figure, caption = made
-        path = write(figure, folder / f"{name}.png", "png", f"{title_of(run)}: {TITLES[name]}")
+        path = write(figure, folder / f"{name}.png", "png", f"{title_of(run)}: {title}")
         paths.append(path)
-        shown.append((name, path.read_bytes(), caption))
+        shown.append((title, path.read_bytes(), caption))
     items = folder / "items.png"
     if run.get("target", "items") and items.exists():  # that of plot_items.py
-        shown.insert(0, ("items", items.read_bytes(), ""))
+        shown.insert(0, ("Items", items.read_bytes(), ""))
     page = page_of(run, shown)
     paths.append(replace(folder / "report.html", lambda file: file.write_text(page, encoding="utf-8")))
     return paths

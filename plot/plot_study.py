@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the picture of a study: RESULTS_DIR/<study name>.png and .svg.
 
-Made from results.csv and, where they are there, timings.csv, draws/*.nc and contours/*.json. What to draw
-stands in the study file's [plot] table:
+Made from results.csv and, where they are there, timings.csv, draws/*.nc and contours/*. What to draw stands in the
+study file's [plot] table:
 
     [plot]
-    kind = "rmse"                            # cost, scatter, trace, density, beta, sweep, convergence, estimates,
-                                             # sandwich; or panels = ["rmse", "scatter", "beta"], one below the other
+    kind = "rmse"                            # one of kinds.list; or panels = ["rmse", "scatter", "beta"], one below
+                                             # the other
     title = "..."                            # else the study's title
     quantities = ["mean[0]"]                 # else the study's; else all with a truth; "mean" is all its entries
     labels = ["a HMC", "a PE N=2"]           # for panels of draws; else all
@@ -17,17 +17,17 @@ stands in the study file's [plot] table:
     against = "chains"                       # convergence, estimates, sandwich: or "gradients_per_chain", else
                                              # "gradients"
     count_modes = true                       # scatter, trace, density: how many of the grid's modes the draws visit
-    columns = 5                              # scatter, trace, density: axes in a row
+    columns = 5                              # scatter, trace, density, places: axes in a row
     dims = [0, 1]                            # scatter, trace, density: the two coordinates
     equal_aspect = false                     # scatter, trace, density: let the plane stretch
     trace_draws = 1000                       # trace: draws joined, over the chains shown (4 at most)
+    places = [0.5, 0.3, 0.2, 0.9]            # places: x and y of the true ones, one after another
 
 Exit status: 0 done, 1 nothing could be drawn, 2 bad input.
 """
 import argparse
 import difflib
 import functools
-import importlib
 import sys
 from pathlib import Path
 
@@ -40,11 +40,10 @@ import numpy as np  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
 import read  # noqa: E402
+from lists import pictures_in  # noqa: E402
 from output import write  # noqa: E402
 
-KINDS = {kind: getattr(importlib.import_module(module), name) for kind, module, name in (
-    line.split() for line in (Path(__file__).parent / "kinds.list").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("#"))}
+KINDS = {kind: panel for kind, (panel, _) in pictures_in("kinds.list").items()}
 
 
 class Context:

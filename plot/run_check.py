@@ -87,7 +87,7 @@ def check_pictures(folder, names):
     for name in names:
         pixels = imread(folder / f"{name}.png")[:, :, :3]
         assert pixels.shape[1] == 1600 and (pixels.min(axis=2) < 0.8).mean() > 0.005, name
-        figure, caption = plot_run.ORDER[name](run)
+        figure, caption = plot_run.PICTURES[name][0](run)
         assert caption and all(ax.has_data() for ax in figure.axes if ax.axison), name
 
 

@@ -18,9 +18,6 @@ table.words td:first-child{white-space:nowrap}
 .passed,.pass{color:#00664b}.failed,.fail{color:#a33c00}.open{color:#6b5000}.state{font-weight:bold;white-space:nowrap}
 .verdict{font-size:17px;font-weight:bold}"""
 MAX_ROWS = 100
-TITLES = {"marginals": "Marginals", "corner": "Pairs of parameters", "trace": "Trace of a few chains",
-          "rank": "Ranks of a few chains", "energy": "Energy", "log_z": "log Z by each estimator",
-          "schedule": "Ladder of temperatures", "round_trips": "Round trips", "items": "Items"}
 COSTS = {"gradients": "gradients of the target", "warmup_gradients": "gradients of the warm-up",
          "scout_gradients": "gradients of the scout", "search_gradients": "gradients of the search",
          "wall_s": "wall time (s)", "sampling_s": "sampling (s)", "gradients_per_s": "gradients per second"}
@@ -183,15 +180,14 @@ def title_of(run):
         (": log Z" if run.get("command") == "evidence" else "")
 
 
-def picture(name, png, caption):
+def picture(title, png, caption):
     code = base64.b64encode(png).decode("ascii")
-    title = TITLES[name]
     note = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return f'<h2>{title}</h2>\n<figure><img alt="{title}" src="data:image/png;base64,{code}">\n{note}</figure>\n'
 
 
 def page_of(run, pictures):
-    """pictures: [(name, bytes of the PNG, caption)] in their order."""
+    """pictures: [(title, bytes of the PNG, caption)] in their order."""
     title = text(title_of(run))
     shown = "".join(picture(*one) for one in pictures)
     parts = [f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" '

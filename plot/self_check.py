@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,10 @@ import numpy as np
 import accuracy
 import convergence_panel
 import grid
+import lists
 import plot_items
 import plot_study
+import plot_table
 import read
 import run_check
 import sandwich_panel
@@ -210,6 +213,18 @@ def check_sandwich(folder):
     assert panel.facets["a"]["PE N=2"] and not panel.upper["a", "PE N=2"]
 
 
+def check_kinds(plane, bare):
+    """Kinds that are said to show draws, and no others, have nothing to show without them; the text names all keys."""
+    bare.mkdir()
+    for name in ("results.csv", "timings.csv"):
+        shutil.copy(plane / name, bare)
+    context = plot_study.Context(bare, read.Study("check", "", [], {}, {}))
+    for kind, (panel, needs) in lists.pictures_in("kinds.list").items():
+        assert needs in ("", "draws") and bool(panel(context).prepare()) == (needs == "draws"), kind
+    for key in plot_table.PLOT_KEYS:
+        assert f" {key} = " in plot_study.__doc__, key
+
+
 def check_pictures(plane, line):
     for kind, folder in [*((kind, plane) for kind in plot_study.KINDS), ("density", line)]:
         status, said = run_script(folder, f'kind = "{kind}"\ncount_modes = true')
@@ -281,6 +296,7 @@ def run():
         check_numbers(plane)
         check_pooling(plane)
         check_sandwich(plane)
+        check_kinds(plane, Path(name) / "bare")
         check_pictures(plane, line)
         check_items(Path(name) / "items")
         run_check.check(Path(name) / "run")

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// A checked command line. Which part counts depends on `command`: targets, samplers (name), devices
-/// (measure), sample, evidence, check (run), study (study).
+/// (measure), sample, evidence, check, modes (run), study (study).
 struct CommandLine {
   std::string command;
   RunOptions run;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <future>
+#include <sstream>
 
 #include "host/commands/plot_scripts.hpp"
 #include "host/runs/run_draws.hpp"
@@ -41,9 +42,9 @@ void draw_run(const RunOptions& run) {
   if (run.out.empty() || !fs::exists(summary)) return;
   // Of a finished run that --resume has met: nothing is new, and the draws for the pictures are gone.
   if (fs::exists(page) && fs::last_write_time(page) >= fs::last_write_time(summary)) return;
-  for (const char* older : {"report.html", "marginals.png", "corner.png", "trace.png", "rank.png",
-                            "energy.png", "log_z.png", "schedule.png", "round_trips.png"})
-    fs::remove(run.out / older, ignored);
+  fs::remove(page, ignored);
+  std::istringstream older(LOCKSTEP_RUN_PICTURES);  // those of plot/pictures.list, set by the build
+  for (std::string name; older >> name;) fs::remove(run.out / (name + ".png"), ignored);
   const bool quiet = run.quiet || run.json;
   if (run.pictures && can_plot(kScript, quiet)) draw(run, quiet);
   fs::remove(run.out / kPictureDraws, ignored);

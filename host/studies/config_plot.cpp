@@ -21,11 +21,13 @@ using Names = std::vector<std::string>;
 const Names keys_above = {"name",   "replicates", "seed",      "description", "chains",
                           "warmup", "iterations", "gradients", "precision"};
 
-/// Of plot/kinds.list, set by the build.
-Names picture_kinds() {
-  std::istringstream words(LOCKSTEP_PICTURE_KINDS);
+Names words_of(const char* text) {
+  std::istringstream words(text);
   return {std::istream_iterator<std::string>(words), {}};
 }
+
+/// Of plot/kinds.list, set by the build: all, and those that show stored draws.
+const Names kinds = words_of(LOCKSTEP_PICTURE_KINDS), kinds_of_draws = words_of(LOCKSTEP_KINDS_OF_DRAWS);
 
 bool contains(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -52,7 +54,6 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
         throw UserError(fmt::format("{} holds '{}' (there is no such thing to draw). {}", name(key), one,
                                     near_or_known(one, known, plural)));
   };
-  const Names kinds = picture_kinds();
   reader.one_of("kind", "rmse", kinds);
   if (reader.has("panels")) {
     const Names panels = reader.get("panels", Names{});
@@ -85,6 +86,13 @@ void check_plot(const Settings& plot, const TomlFile& file, const Names& labels)
   if (reader.get("places", std::vector<double>{}).size() % 2 != 0)
     reader.refuse("places", "x and y of one place after another, such as [0.5, 0.3, 0.2, 0.9]");
   reader.finish();
+}
+
+bool wants_draws(const Settings& plot) {
+  const Names kind = {plot.value("kind", "")};
+  const Names shown = plot.value("panels", kind);
+  return std::any_of(shown.begin(), shown.end(),
+                     [](const auto& one) { return contains(kinds_of_draws, one); });
 }
 
 }  // namespace lockstep

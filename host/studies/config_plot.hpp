@@ -9,4 +9,7 @@ namespace lockstep {
 /// quantities are the targets' and are checked with them.)
 void check_plot(const Settings& plot, const TomlFile& file, const std::vector<std::string>& labels);
 
+/// Whether a picture that [plot] asks for, by `kind` or `panels`, shows stored draws.
+bool wants_draws(const Settings& plot);
+
 }  // namespace lockstep

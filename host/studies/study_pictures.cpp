@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string_view>
 
 #include "host/commands/plot_scripts.hpp"
@@ -14,6 +13,7 @@
 #include "host/formats/draws_file.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/run_draws.hpp"
+#include "host/studies/config_plot.hpp"
 #include "host/util/files.hpp"
 
 namespace lockstep {
@@ -26,16 +26,6 @@ constexpr int kShownChains = 4;              // of a replicate
 constexpr int kGrid = 240;
 constexpr int kExactDraws = 4000;  // behind the draws, where the density has more than two axes
 constexpr const char* kScript = "plot_study.py";
-
-/// Panels that need draws, from `kind` or `panels`.
-bool wants_draws(const nlohmann::json& plot) {
-  static const std::set<std::string> with_draws = {"scatter", "trace", "density", "beta", "places"};
-  if (plot.contains("kind") && with_draws.count(plot["kind"].get<std::string>())) return true;
-  if (plot.contains("panels"))
-    for (const auto& p : plot["panels"])
-      if (with_draws.count(p.get<std::string>())) return true;
-  return false;
-}
 
 /// Where the draws of one density lie, over all settings that have it: the frame of its picture.
 struct Frame {

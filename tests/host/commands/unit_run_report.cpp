@@ -29,10 +29,11 @@ class RunReport : public testing::ProgramTest {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// What an earlier run has left.
+  /// What an earlier run has left, and a picture that is no run's.
   void put_stale() {
     fs::create_directory(folder_ / "run");
-    for (const char* name : {"run/report.html", "run/schedule.png", "run/corner.png", "run/.pictures.nc"})
+    for (const char* name :
+         {"run/report.html", "run/schedule.png", "run/corner.png", "run/.pictures.nc", "run/mine.png"})
       put(name, "old");
   }
   bool there(const std::string& name) const { return fs::exists(folder_ / "run" / name); }
@@ -95,6 +96,7 @@ TEST_F(RunReport, IsLeftOutWhereItIsNotWanted) {
   EXPECT_TRUE(there("summary.json"));
   for (const char* name : {"report.html", "corner.png", "schedule.png", ".pictures.nc"})
     EXPECT_FALSE(there(name)) << name;
+  EXPECT_TRUE(there("mine.png"));
   put("off.toml", "target = 'gaussian'\nsampler = 'hmc'\nchains = 4\niterations = 300\npictures = false\n");
   const ProgramResult off =
       run_with_pictures({"sample", "--config", "off.toml", "--out", "other", "--threads", "1"});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "host/studies/config_plot.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep {
@@ -49,6 +50,16 @@ class StudyPictures : public testing::ProgramTest {
     return 0;
   }
 };
+
+TEST_F(StudyPictures, HaveDrawsWhereTheyShowSome) {
+  for (const char* kind : {"scatter", "trace", "density", "beta", "places"}) {
+    EXPECT_TRUE(wants_draws({{"kind", kind}})) << kind;
+    EXPECT_TRUE(wants_draws({{"panels", {"rmse", kind}}})) << kind;
+  }
+  EXPECT_FALSE(wants_draws(Settings::object()));
+  EXPECT_FALSE(wants_draws({{"kind", "sandwich"}}));
+  EXPECT_FALSE(wants_draws({{"panels", {"rmse", "cost"}}}));
+}
 
 TEST_F(StudyPictures, ShowTheChainsBehindTheResults) {
   if (!can_draw()) GTEST_SKIP() << "pictures need matplotlib and netCDF4";
