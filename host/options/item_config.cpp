@@ -79,7 +79,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
       if (s.has("temperatures")) s.refuse("temperatures", "left out, for the schedule is a list");
       c.steps = int(c.given_ladder.size()) - 1;
     } else {
-      c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+      c.schedule = s.one_of("schedule", "barrier", kLadders);
     }
   }
   c.base = s.one_of("base", "auto", {"auto", "encoder", "prior"});
@@ -97,10 +97,7 @@ bool ItemConfig::tempers() const { return lockstep::tempers(method); }
 std::vector<double> ItemConfig::ladder(const CommunicationBarrier& barrier) const {
   if (!given_ladder.empty()) return given_ladder;
   const int k = tempers() ? std::clamp(int(std::lround(7 * barrier.global())), 10, 400) : steps;
-  return schedule == "linear"      ? linear_ladder(k)
-         : schedule == "sigmoid"   ? sigmoid_ladder(k)
-         : schedule == "quadratic" ? quadratic_ladder(k)
-                                   : barrier.equal_ladder(k);
+  return named_ladder(schedule, k, barrier);
 }
 
 }  // namespace lockstep
