@@ -219,7 +219,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (copies || c.own_ladder()) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
   c.transition = find_transition(method.transition);
   for (const TransitionSetting& t : c.transition->settings)
-    c.transition_settings.push_back(s.in_range(t.name.c_str(), t.standard, t.least, t.most));
+    c.transition_settings.push_back(read_own_setting(s, t));
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   read_chains(c, s, run, planned);
