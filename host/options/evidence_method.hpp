@@ -31,6 +31,7 @@ struct EvidenceMethod {
   bool checks_both_ways = false;
   bool both_ways = false;                  // annealing is; needs exact draws
   bool scheduled = false;                  // takes sampler.schedule
+  bool of_items = false;                   // does for targets of many items too
   int (*steps)(double barrier) = nullptr;  // of the schedule, where it takes a number of them, by default
 
   /// Whether its chains run on and on: their state can be saved, and gone on from.
