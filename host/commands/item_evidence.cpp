@@ -44,7 +44,7 @@ MemoryPlan memory_of(const RunContext& context, const ItemConfig& c, int per) {
   return memory;
 }
 
-/// What the runs of a batch of items came to; back: of bdmc.
+/// What the runs of a batch of items came to; back: of annealing both ways.
 struct BatchFound {
   std::vector<WeightSummary> bound;  // [item]
   ItemRuns forward = {}, back = {};
@@ -67,12 +67,12 @@ void add_item(ItemTable& table, const ItemConfig& c, const BatchFound& found, in
     z = forward.log_z[i];
     lower = {NAN, NAN};
     ess = NAN;
-  } else if (c.method != "bound") {
+  } else if (c.moves()) {
     const WeightSummary f = summarise_weights(part(forward.log_weight, i, c.runs));
     z = lower = f.log_mean;
     ess = f.ess;
   }
-  if (c.method == "bdmc") {
+  if (c.of->both_ways) {
     const auto up = part(forward.log_weight, i, c.runs), down = part(found.back.log_weight, i, c.runs);
     const WeightSummary r = summarise_weights(down);
     upper = {-r.log_mean.estimate, r.log_mean.se};
@@ -94,7 +94,7 @@ void add_item(ItemTable& table, const ItemConfig& c, const BatchFound& found, in
   table.reverse_ess.push_back(reverse_ess);
   table.round_trips.push_back(c.tempers() ? forward.round_trips[i] : NAN);
   table.drift.push_back(c.tempers() ? forward.drift[i] : NAN);
-  table.acceptance.push_back(c.method == "bound" ? NAN : forward.acceptance[i]);
+  table.acceptance.push_back(c.moves() ? forward.acceptance[i] : NAN);
 }
 
 /// Adds a batch of items to the table.
@@ -113,7 +113,7 @@ void run_items(const RunContext& outer, const ItemConfig& c, const ItemPilot& pi
   const ItemBatch few{items, 4, batch.prior}, many{items, c.bound_draws, batch.prior};
   BatchFound found{summaries(counted(importance_bound(with_own_numbers(context, "bound"), many)), n)};
   ItemSchedule schedule;
-  if (c.method != "bound") schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
+  if (c.moves()) schedule = pilot.on(c.ladder(pilot.barrier()), c.num_leapfrog);
   if (c.tempers()) {
     // The guess of log Z that makes both ends of the path equally likely: a short annealing.
     const ItemSchedule quick =
@@ -123,14 +123,11 @@ void run_items(const RunContext& outer, const ItemConfig& c, const ItemPilot& pi
     for (int i = 0; i < n; ++i)
       batch.log_zeta.push_back(  // as the engine holds it
           float(std::max(guess[i].log_mean.estimate, found.bound[i].log_mean.estimate)));
-    const Tempering tempering = c.method == "st"         ? Tempering::levels
-                                : c.method == "ct-gibbs" ? Tempering::gibbs
-                                                         : Tempering::joint;
-    found.forward = counted(temper_items(context, batch, schedule, tempering, c.steps, c.discard));
-  } else if (c.method != "bound") {
+    found.forward = counted(temper_items(context, batch, schedule, c.of->tempering, c.steps, c.discard));
+  } else if (c.moves()) {
     found.forward = counted(anneal_items(context, batch, schedule, false));
   }
-  if (c.method == "bdmc")
+  if (c.of->both_ways)
     found.back = counted(anneal_items(with_own_numbers(context, "reverse"), batch, schedule, true));
   for (int i = 0; i < n; ++i) add_item(table, c, found, i);
 }
@@ -153,7 +150,7 @@ ItemRun run_rounds(RunContext& context, const ItemConfig& c, const ItemPilot& pi
                              .begin = double(done) / count,
                              .end = double(done + int(which.size())) / count,
                              // There, and back or with a guess to begin with.
-                             .ways = c.method == "bdmc" || c.tempers() ? 2 : 1});
+                             .ways = c.of->both_ways || c.tempers() ? 2 : 1});
     try {
       ItemTable table = all.table;
       run_items(context, c, pilot, which, table);
@@ -207,7 +204,7 @@ ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, co
   context.progress = progress_printer(run.quiet, run.target);
   const auto clock = Clock::now();
   ItemPilot pilot;
-  if (c.method != "bound")
+  if (c.moves())
     pilot = run_item_pilot(with_own_numbers(context, "pilot"), c.base == "prior", c.num_leapfrog,
                            c.target_acceptance, c.step_size);
   const ItemRun found = run_rounds(context, c, pilot, per, files.checkpoint, clock);

@@ -65,7 +65,7 @@ std::vector<OneItem> items_of(const ItemConfig& c, const ItemTable& t) {
     LogZSummary& z = all[i].log_z;
     z.estimate = t.log_z[i];
     z.se = t.se[i];
-    if (c.method != "bound" && std::isfinite(t.df[i]))  // a bound is below log Z by more than it scatters
+    if (c.moves() && std::isfinite(t.df[i]))  // a bound is below log Z by more than it scatters
       add_intervals(z, {t.log_z[i], t.se[i], t.unscaled_se[i], t.df[i]});
     z.lower = t.lower[i];
     z.lower_se = t.lower_se[i];
@@ -139,7 +139,7 @@ ItemCounts count(const ItemTable& t) {
 /// Gates and warnings, of a result whose means are known.
 void judge_items(ItemResult& s, const ItemConfig& c, const ItemTable& t, const ItemCounts& n) {
   std::vector<std::string> failed;
-  const bool moves = c.method != "bound" && c.steps > 1;  // one step of beta is importance sampling
+  const bool moves = c.moves() && c.steps > 1;  // one step of beta is importance sampling
   if (moves && !(n.acceptance >= 0.2)) failed.push_back("acceptance");
   // Few images scatter little by chance: their own errors count as well.
   const double scatter = std::isfinite(s.log_z.gap_se) ? s.log_z.gap_se : 0;
@@ -162,9 +162,9 @@ void judge_items(ItemResult& s, const ItemConfig& c, const ItemTable& t, const I
   if (t.done() < *s.target.items)
     s.warnings.push_back(fmt::format("{} of {} items are done", t.done(), *s.target.items));
   if (n.poor > 0)
-    s.warnings.push_back(fmt::format(
-        "{} of the items have fewer than {:g} effective {}", n.poor, kFewRuns,
-        c.method == "bound" ? "draws: a loose bound (--method ais is closer)" : "runs: more temperatures"));
+    s.warnings.push_back(
+        fmt::format("{} of the items have fewer than {:g} effective {}", n.poor, kFewRuns,
+                    c.moves() ? "runs: more temperatures" : "draws: a loose bound (--method ais is closer)"));
   if (n.wide > 0)
     s.warnings.push_back(fmt::format(
         "{} of the items have bounds more than {:g} nat apart: more temperatures", n.wide, kWideGap));
@@ -179,7 +179,7 @@ ItemDiagnostics diagnostics_of(const ItemConfig& c, const ItemPilot& pilot, cons
   d.base = c.base;
   d.importance_bound = bound.estimate;
   d.importance_bound_se = bound.se;
-  if (c.method == "bound") return d;
+  if (!c.moves()) return d;
   d.acceptance = count(t).acceptance;
   d.step_size = pilot.step_size.back();
   d.num_leapfrog = c.num_leapfrog;
@@ -219,9 +219,9 @@ ItemResult result_of_items(const RunOptions& run, const RunContext& context, con
   describe(s, run, *context.target, context, "evidence");
   s.target.items = items.count;
   s.interrupted = found.interrupted;
-  s.sampler = {c.method, c.effective};
-  s.chains = std::int64_t(items.count) * (c.method == "bound" ? c.bound_draws : c.runs);
-  s.iterations = c.method == "bound" ? 0 : c.steps;
+  s.sampler = {c.method(), c.effective};
+  s.chains = std::int64_t(items.count) * (c.moves() ? c.runs : c.bound_draws);
+  s.iterations = c.moves() ? c.steps : 0;
   s.cost.gradients = t.gradients + pilot.gradients;
   s.cost.warmup_gradients = pilot.gradients;
   s.cost.sampling = found.seconds;

@@ -122,4 +122,11 @@ std::vector<double> CommunicationBarrier::equal_ladder(int steps) const {
   });
 }
 
+std::vector<double> named_ladder(const std::string& name, int steps, const CommunicationBarrier& barrier) {
+  return name == "linear"      ? linear_ladder(steps)
+         : name == "sigmoid"   ? sigmoid_ladder(steps)
+         : name == "quadratic" ? quadratic_ladder(steps)
+                               : barrier.equal_ladder(steps);
+}
+
 }  // namespace lockstep

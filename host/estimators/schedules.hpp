@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -46,5 +47,9 @@ class CommunicationBarrier {
   std::size_t step_of(double beta) const;
   std::vector<double> ladder_, sum_, slope_;
 };
+
+/// The names of ladders: of that with the same barrier in every step, and of those above.
+inline const std::vector<std::string> kLadders = {"barrier", "linear", "sigmoid", "quadratic"};
+std::vector<double> named_ladder(const std::string& name, int steps, const CommunicationBarrier& barrier);
 
 }  // namespace lockstep

@@ -31,7 +31,7 @@ void read_schedule(EvidenceConfig& c, SettingsReader& s, const RunOptions& run) 
   const auto found = run.sampler_settings.find("schedule");
   const bool simulated = c.is(EvidenceKind::chains);
   if (found == run.sampler_settings.end() || !found->is_array()) {
-    std::vector<std::string> names = {"barrier", "linear", "sigmoid", "quadratic"};
+    std::vector<std::string> names = kLadders;
     if (simulated) names.push_back("pilot");
     c.schedule = s.one_of("schedule", simulated && !s.has("levels") ? "pilot" : "barrier", names);
     if (simulated && s.has("weights")) s.refuse("weights", "they go with a schedule that is a list");
@@ -178,11 +178,7 @@ void refuse_unused(const RunOptions& run, const std::vector<std::string>& keys, 
 
 std::vector<double> EvidenceConfig::ladder(const CommunicationBarrier& barrier) const {
   if (!given_ladder.empty()) return given_ladder;
-  const int k = steps > 0 ? steps : of->steps(barrier.global());
-  return schedule == "linear"      ? linear_ladder(k)
-         : schedule == "sigmoid"   ? sigmoid_ladder(k)
-         : schedule == "quadratic" ? quadratic_ladder(k)
-                                   : barrier.equal_ladder(k);
+  return named_ladder(schedule, steps > 0 ? steps : of->steps(barrier.global()), barrier);
 }
 
 double planned_gradients(const EvidenceConfig& c, const RunOptions& run) {
@@ -199,7 +195,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (!c.runs_on()) refuse_of_one_pass(c, run);
   if (c.is(EvidenceKind::items))
     throw UserError("method bound is for targets with many items (images). Use --method auto or ais");
-  const double planned = run.se > 0 || c.iterations > 0 ? std::min(c.gradients, 1e7) : c.gradients;
+  const double planned = planned_gradients(c, run);
   refuse_unused(run, {"warmup_draws"}, "evidence");
   if (c.is(EvidenceKind::pseudo_extended))
     return pseudo_extended_config(std::move(c), run, dim, tails, planned);
@@ -223,7 +219,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (copies || c.own_ladder()) c.steps = int(s.integer("levels", 0, 0, 4096)) - 1;
   c.transition = find_transition(method.transition);
   for (const TransitionSetting& t : c.transition->settings)
-    c.transition_settings.push_back(s.in_range(t.name.c_str(), t.standard, t.least, t.most));
+    c.transition_settings.push_back(read_own_setting(s, t));
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   read_chains(c, s, run, planned);

@@ -21,18 +21,17 @@ enum class EvidenceKind {
 struct EvidenceMethod {
   SamplerInfo info;
   EvidenceKind kind;
-  int num_leapfrog = 5;  // default
-  // Of chains: what moves beta, and whether log Z is had by the stepping stones, where beta is flat a priori and
-  // takes long to settle, or from the level integrated out.
+  int num_leapfrog = 5;        // default
+  const char* estimator = "";  // of chains and of ladders: one that is in paths/evidence_methods.cpp
+  // Of chains: what moves beta.
   Tempering tempering = Tempering::levels;
   Control control = Control::none;
-  bool by_stones = false;
   const char* transition = "hmc";  // that moves them; its settings are the method's
   // Annealing both ways looks at it from outside, where exact draws are at hand.
   bool checks_both_ways = false;
   bool both_ways = false;                  // annealing is; needs exact draws
   bool scheduled = false;                  // takes sampler.schedule
-  bool integrates = false;                 // over the levels of a ladder
+  bool of_items = false;                   // does for targets of many items too
   int (*steps)(double barrier) = nullptr;  // of the schedule, where it takes a number of them, by default
 
   /// Whether its chains run on and on: their state can be saved, and gone on from.

@@ -12,29 +12,41 @@
 namespace lockstep {
 namespace {
 
-const std::vector<std::string> kMethods = {"auto", "bound", "ais", "bdmc", "st", "ct-gibbs", "ct-joint"};
+/// After auto, the cheapest first.
+std::vector<std::string> item_methods() {
+  std::vector<const EvidenceMethod*> rows;
+  for (const EvidenceMethod& m : method_registry())
+    if (m.of_items) rows.push_back(&m);
+  std::stable_sort(rows.begin() + 1, rows.end(), [](auto* a, auto* b) { return a->kind > b->kind; });
+  std::vector<std::string> names;
+  for (const EvidenceMethod* m : rows) names.push_back(m->info.name);
+  return names;
+}
 
-bool anneals(const std::string& method) { return method == "auto" || method == "ais" || method == "bdmc"; }
-bool tempers(const std::string& method) {
-  return method == "st" || method == "ct-gibbs" || method == "ct-joint";
+/// `exact`: where there are exact draws.
+const EvidenceMethod& item_method(const std::string& name, bool exact) {
+  return find_method(name != "auto" ? name : exact ? "bdmc" : "ais");
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> item_settings(const std::string& method) {
   std::vector<std::pair<std::string, std::string>> lines;
-  if (std::find(kMethods.begin(), kMethods.end(), method) == kMethods.end()) return lines;
-  if (method != "bound")
+  const auto names = item_methods();
+  if (std::find(names.begin(), names.end(), method) == names.end()) return lines;
+  ItemConfig c;
+  c.of = &item_method(method, false);
+  if (c.moves())
     lines = {{"runs", "runs of each item (default 16)"},
-             {"temperatures", tempers(method) ? "iterations of a run (default 1000)"
-                                              : "inverse temperatures after the first (default 1000)"},
+             {"temperatures", c.tempers() ? "iterations of a run (default 1000)"
+                                          : "inverse temperatures after the first (default 1000)"},
              {"num_leapfrog", "mean leapfrog steps of a transition (default 10)"},
              {"step_size", "of all of them (default: by a pilot, along the path)"},
              {"target_acceptance", "acceptance that the pilot's step sizes aim at (default 0.8)"}};
-  if (anneals(method))
+  if (c.anneals())
     lines.emplace_back("schedule",
                        "barrier, linear, sigmoid, quadratic, or a list from 0 to 1 (default barrier)");
-  if (tempers(method))
+  if (c.tempers())
     lines.emplace_back("discard", "share of the iterations that is not recorded (default 0.2)");
   lines.emplace_back(
       "base", "where paths begin: encoder, prior, or auto, the encoder where there is one (default auto)");
@@ -44,12 +56,12 @@ std::vector<std::pair<std::string, std::string>> item_settings(const std::string
 
 ItemConfig item_config(const RunOptions& run, const Items& items) {
   ItemConfig c;
-  c.method = run.sampler;
-  if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
-    throw UserError("there is no method " + c.method + " for a target with many items. " +
-                    near_or_known(c.method, kMethods, "methods"));
-  if (c.method == "auto") c.method = items.exact.empty() ? "ais" : "bdmc";
-  if (c.method == "bdmc" && items.exact.empty())
+  const auto names = item_methods();
+  if (std::find(names.begin(), names.end(), run.sampler) == names.end())
+    throw UserError("there is no method " + run.sampler + " for a target with many items. " +
+                    near_or_known(run.sampler, names, "methods"));
+  c.of = &item_method(run.sampler, !items.exact.empty());
+  if (c.of->both_ways && items.exact.empty())
     throw UserError(
         "method bdmc needs exact posterior draws (only images simulated from the model have them). Use "
         "--method ais, or --set target.images=simulate:N");
@@ -61,9 +73,9 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
   refuse_unused(run, {"warmup", "paper_settings", "init", "init_scale", "modes"}, "a target of many items");
   if (run.draws)
     throw UserError("--draws does not go with a target of many items (it would fill the disk). Leave it out");
-  SettingsReader s(run.sampler_settings, "method " + c.method);
+  SettingsReader s(run.sampler_settings, "method " + c.method());
   c.bound_draws = int(s.integer("bound_draws", 100, 1, 1 << 20));
-  if (c.method != "bound") {
+  if (c.moves()) {
     c.runs = int(s.integer("runs", 16, 2, 1 << 16));
     c.steps = int(s.integer("temperatures", 1000, 1, 1 << 24));
     c.num_leapfrog = int(s.integer("num_leapfrog", 10, 1, 1000));
@@ -71,7 +83,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
     c.target_acceptance = s.in_range("target_acceptance", 0.8, 0.1, 0.99);
     if (c.step_size > 0) s.no_effect({"target_acceptance"}, "step_size is given");
   }
-  if (anneals(c.method)) {
+  if (c.anneals()) {
     const auto given = run.sampler_settings.find("schedule");
     if (given != run.sampler_settings.end() && given->is_array()) {
       c.given_ladder = s.get<std::vector<double>>("schedule", {});
@@ -79,7 +91,7 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
       if (s.has("temperatures")) s.refuse("temperatures", "left out, for the schedule is a list");
       c.steps = int(c.given_ladder.size()) - 1;
     } else {
-      c.schedule = s.one_of("schedule", "barrier", {"barrier", "linear", "sigmoid", "quadratic"});
+      c.schedule = s.one_of("schedule", "barrier", kLadders);
     }
   }
   c.base = s.one_of("base", "auto", {"auto", "encoder", "prior"});
@@ -92,15 +104,10 @@ ItemConfig item_config(const RunOptions& run, const Items& items) {
   return c;
 }
 
-bool ItemConfig::tempers() const { return lockstep::tempers(method); }
-
 std::vector<double> ItemConfig::ladder(const CommunicationBarrier& barrier) const {
   if (!given_ladder.empty()) return given_ladder;
   const int k = tempers() ? std::clamp(int(std::lround(7 * barrier.global())), 10, 400) : steps;
-  return schedule == "linear"      ? linear_ladder(k)
-         : schedule == "sigmoid"   ? sigmoid_ladder(k)
-         : schedule == "quadratic" ? quadratic_ladder(k)
-                                   : barrier.equal_ladder(k);
+  return named_ladder(schedule, k, barrier);
 }
 
 }  // namespace lockstep

@@ -108,12 +108,6 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
   c.jitter = s.get<bool>("jitter", true);
 }
 
-double read_own_setting(SettingsReader& s, const TransitionSetting& own) {
-  const double value = s.in_range(own.name, own.standard, own.least, own.most);
-  if (own.whole && value != std::floor(value)) s.refuse(own.name, "a whole number");
-  return value;
-}
-
 /// The transition's own settings; those of others would change nothing.
 void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
                        const Transitions& transitions) {
@@ -262,6 +256,12 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   s.finish();
   c.effective = s.effective();
   return c;
+}
+
+double read_own_setting(SettingsReader& s, const TransitionSetting& own) {
+  const double value = s.in_range(own.name, own.standard, own.least, own.most);
+  if (own.whole && value != std::floor(value)) s.refuse(own.name, "a whole number");
+  return value;
 }
 
 bool reads_exact_draws(SettingsReader& s) {

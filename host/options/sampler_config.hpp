@@ -48,6 +48,9 @@ struct SamplerConfig {
 SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails,
                              const Transitions& transitions = transition_registry());
 
+/// A setting that a transition declares, checked.
+double read_own_setting(SettingsReader& s, const TransitionSetting& own);
+
 /// Setting exact_draws: whether those of a target may be made use of (auto), or not (none), as of a target of the user's.
 bool reads_exact_draws(SettingsReader& s);
 

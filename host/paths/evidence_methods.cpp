@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 
-#include "host/estimators/estimates.hpp"
 #include "host/paths/annealed_evidence.hpp"
 #include "host/paths/annealing.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
-#include "host/runs/chain_run.hpp"
-#include "host/runs/draw_figures.hpp"
-#include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
 
 namespace lockstep {
@@ -35,6 +32,51 @@ bool differ(const LogZ& a, const LogZ& b) {
 bool significant(const LogZ& difference) {
   return !(std::abs(difference.estimate) <= three_errors(difference) + kRounding);
 }
+
+/// A way to get log Z of what a run found. `name`: of its diagnostic, and in a method's row; `spoken`: in warnings.
+template <class Found>
+struct Estimator {
+  const char *name, *spoken;
+  LogZ (*of)(const Found& found);
+};
+template <class Found, std::size_t n>
+std::size_t place(const Estimator<Found> (&all)[n], const std::string& name) {
+  for (std::size_t k = 0; k < n; ++k)
+    if (all[k].name == name) return k;
+  throw std::logic_error("no estimator of log Z is named " + name);
+}
+
+const Estimator<TemperedResult> kOfChains[] = {
+    // Of bounded terms, where levels have learned weights or are counted.
+    {"integrated", "all levels together", [](const TemperedResult& r) { return r.ends; }},
+    // Where beta is flat a priori, and takes long to settle.
+    {"stepping_stones", "stepping stones", [](const TemperedResult& r) { return r.stepping; }}};
+
+/// Of parallel tempering.
+struct LadderFound {
+  const LadderSamples& samples;
+  double zeta;
+  int threads;
+};
+LogZ by_mbar(const LadderFound& f) {
+  const int stride = std::max(1, int(double(f.samples.delta.size()) / kMbarSamples));
+  return mbar(f.samples.thinned(stride), f.zeta, f.threads).value();
+}
+LogZ by_integration(const LadderFound& f) {
+  const auto [jackknife, discretisation] = thermodynamic_integration(f.samples, f.zeta);
+  const LogZ z = jackknife.value();
+  return {z.estimate, std::hypot(z.se, discretisation), std::hypot(z.unscaled_se, discretisation), z.df};
+}
+// By the first the others are judged.
+const Estimator<LadderFound> kOfLadders[] = {
+    {"bridge", "Bennett's ratio between neighbours",
+     [](const LadderFound& f) { return bridge_stepping_stones(f.samples, f.zeta, f.threads).value(); }},
+    {"forward", "stepping stones forward",
+     [](const LadderFound& f) { return forward_stepping_stones(f.samples, f.zeta).value(); }},
+    {"backward", "stepping stones backward",
+     [](const LadderFound& f) { return backward_stepping_stones(f.samples, f.zeta).value(); }},
+    {"mbar", "MBAR", by_mbar},
+    {"thermodynamic_integration", "thermodynamic integration", by_integration}};
 
 PathRunOptions path_run(const EvidenceJob& job, int dim, double gradients) {
   const EvidenceConfig& c = job.config;
@@ -98,13 +140,11 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   const TemperedResult r = chains.done() ? chains.result() : chains.keep(run_tempered(context, base, on, o));
   MethodResult f;
   f.chains = c.chains;
-  // Bounded terms where levels have learned weights or are counted.
-  f.log_z = c.of->by_stones ? r.stepping : r.ends;
+  f.log_z = kOfChains[place(kOfChains, c.of->estimator)].of(r);
   report_chains(f, r, 1);
   for (std::size_t k = 0; k < r.counters.size(); ++k)
     f.diagnostics.counters.emplace_back(c.transition->counters[k], r.counters[k]);
-  f.diagnostics.add("integrated", r.ends);
-  f.diagnostics.add("stepping_stones", r.stepping);
+  for (const auto& e : kOfChains) f.diagnostics.add(e.name, e.of(r));
   f.diagnostics.add("drift", r.drift);
   f.diagnostics.schedule = on.ladder;
   double widest = 0;
@@ -113,7 +153,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   if (c.own_ladder() && widest > 0.25)
     f.warnings.push_back("levels are far apart: the stepping stones between them are not relied on");
   else if (differ(r.ends, r.stepping))
-    f.disagree("all levels together", r.ends.estimate, "stepping stones", r.stepping.estimate);
+    f.disagree(kOfChains[0].spoken, r.ends.estimate, kOfChains[1].spoken, r.stepping.estimate);
   if (significant(r.drift)) f.failed.push_back("drift");
   if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
   return f;
@@ -131,36 +171,24 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   o.copies = c.copies > 0 ? c.copies
                           : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
-  const double zeta = base.taken_out();
   const LadderSamples& s = r.samples;
+  const double zeta = base.taken_out();
   const int threads = context.threads;
-  const Jackknife bridge = bridge_stepping_stones(s, zeta, threads),
-                  forward = forward_stepping_stones(s, zeta), backward = backward_stepping_stones(s, zeta);
-  const auto integration = thermodynamic_integration(s, zeta);
-  const LogZ of_groups = integration.log_z.value();
-  const auto with_discretisation = [&](double se) { return std::hypot(se, integration.discretisation); };
-  const LogZ integrated = {of_groups.estimate, with_discretisation(of_groups.se),
-                           with_discretisation(of_groups.unscaled_se), of_groups.df};
-  const bool integrates = c.of->integrates;
+  const std::size_t own = place(kOfLadders, c.of->estimator);
   MethodResult f;
   f.chains = o.copies * s.levels();
-  f.log_z = integrates ? integrated : bridge.value();
   report_chains(f, r, kLadderTrips);
-  for (int k = 0; k < s.copies; ++k) {
-    const LadderSamples one = s.copy(k);
-    f.copies.push_back(integrates ? thermodynamic_integration(one, zeta).log_z.estimate
-                                  : bridge_stepping_stones(one, zeta, threads).estimate);
+  std::vector<LogZ> found;
+  for (const auto& e : kOfLadders) {
+    found.push_back(e.of({s, zeta, threads}));
+    f.diagnostics.add(e.name, found.back());
   }
+  f.log_z = found[own];
+  for (int k = 0; k < s.copies; ++k)
+    f.copies.push_back(kOfLadders[own].of({s.copy(k), zeta, threads}).estimate);
   const LogZ drift = split_half_drift(bridge_stepping_stones(s.slice(0, s.draws / 2), zeta, threads),
                                       bridge_stepping_stones(s.slice(s.draws / 2, s.draws), zeta, threads));
-  const int stride = std::max(1, int(double(s.delta.size()) / kMbarSamples));
-  const LogZ combined = mbar(s.thinned(stride), zeta, threads).value();
-  f.diagnostics.add("bridge", bridge.value());
-  f.diagnostics.add("forward", forward.value());
-  f.diagnostics.add("backward", backward.value());
-  f.diagnostics.add("mbar", combined);
-  f.diagnostics.add("thermodynamic_integration", integrated);
-  f.diagnostics.add("discretisation", integration.discretisation);
+  f.diagnostics.add("discretisation", thermodynamic_integration(s, zeta).discretisation);
   f.diagnostics.add("drift", drift);
   f.diagnostics.add("copies", o.copies);
   f.diagnostics.add("rejection", r.rejection);
@@ -168,10 +196,9 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   f.diagnostics.schedule = s.ladder;
   if (significant(drift)) f.failed.push_back("drift");
   // The one-sided estimates may have infinite variance: they are shown, and judge nothing.
-  const LogZ& second = integrates ? integrated : combined;
-  if (differ(second, bridge.value()))
-    f.disagree(integrates ? "thermodynamic integration" : "MBAR", second.estimate,
-               "Bennett's ratio between neighbours", bridge.value().estimate);
+  const std::size_t second = own > 0 ? own : place(kOfLadders, "mbar");
+  if (differ(found[second], found[0]))
+    f.disagree(kOfLadders[second].spoken, found[second].estimate, kOfLadders[0].spoken, found[0].estimate);
   return f;
 }
 
@@ -219,52 +246,6 @@ MethodResult run_method(const RunContext& context, const PathBase& base, const P
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
   f.diagnostics.num_leapfrog = c.num_leapfrog;
   f.diagnostics.step_size = pilot.step_size.back();
-  return f;
-}
-
-MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
-  const EvidenceConfig& c = job.config;
-  const RunOptions& run = job.run;
-  ChainRunOptions o = chain_run_options(run, {0});
-  o.gradients = c.iterations > 0 ? 0 : c.gradients;
-  o.whole_budget = true;
-  o.se = 0;
-  o.log_z_se = run.se;
-  o.covariance = job.covariance;
-  if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
-  o.searches = true;
-  o.planned = planned_gradients(c, run);
-  o.modes = run.modes;
-  o.overview = overview_iterations(*context.target, run.chains);
-  ChainRunResult r = run_chains(context, c.pseudo_extended, o);
-  Estimates e = estimate(r.units[0]);
-  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
-  MethodResult f;
-  if (!r.log_z.empty()) f.log_z = r.log_z[0];
-  f.moments = e;
-  f.diagnostics.acceptance = e.acceptance;
-  f.diagnostics.divergences = r.units[0].stats[stat_divergences];
-  f.gradients = e.gradients;
-  f.preparation = r.frozen.preparation(0);
-  f.search = r.frozen.search_gradients[0];
-  f.iterations = double(r.units[0].iterations);
-  f.seconds = r.sampling_seconds;
-  f.chains = run.chains;
-  f.diagnostics.step_size = r.frozen.step_size[0];
-  f.diagnostics.num_leapfrog =
-      int(std::lround(-double(r.followers) +
-                      e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
-  f.interrupted = r.interrupted;
-  f.failed = failed_gates(e, r, 0, c.pseudo_extended);
-  f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
-  f.judge_modes(lockstep::judge_modes(r, e, context.threads));
-  if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
-  f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
-  f.diagnostics.gradients_per_chain = e.gradients / f.chains;
-  report_rhat(f.diagnostics, e);
-  f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
-  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
-  f.chain_run = std::move(r);
   return f;
 }
 

@@ -34,7 +34,7 @@ std::string number(double value) { return std::isnan(value) ? "" : fmt::format("
 /// Splits CSV text into records and fields and turns fields into numbers; every error names file and line.
 class CsvReader {
  public:
-  CsvReader(const fs::path& file, std::string_view text, int line) : file_(file), text_(text), line_(line) {}
+  CsvReader(const fs::path& file, std::string_view text) : file_(file), text_(text) {}
 
   void expect_header(std::string_view header) {
     std::vector<std::string> names;
@@ -52,7 +52,6 @@ class CsvReader {
     fields.assign(1, "");
     while (true) {
       const bool is_quoted = read_field(fields.back());
-      if (at_ < text_.size() && text_[at_] == '\r') ++at_;  // a file that passed through another system
       const char end = at_ < text_.size() ? text_[at_++] : '\0';
       if (end == '\0') fail("the file ends inside a line");
       if (end == '\n') break;
@@ -80,7 +79,7 @@ class CsvReader {
  private:
   bool read_field(std::string& field) {
     if (at_ == text_.size() || text_[at_] != '"') {
-      while (at_ < text_.size() && std::string_view(",\"\r\n").find(text_[at_]) == std::string_view::npos) {
+      while (at_ < text_.size() && std::string_view(",\"\n").find(text_[at_]) == std::string_view::npos) {
         field += text_[at_++];
       }
       return false;
@@ -106,11 +105,11 @@ class CsvReader {
   fs::path file_;
   std::string_view text_;
   std::size_t at_ = 0, columns_ = 0;
-  int line_, record_line_ = line_;
+  int line_ = 2, record_line_ = line_;  // after the part's comment
 };
 
-std::vector<ResultRow> parse_results(const fs::path& file, std::string_view text, int first_line) {
-  CsvReader csv(file, text, first_line);
+std::vector<ResultRow> parse_results(const fs::path& file, std::string_view text) {
+  CsvReader csv(file, text);
   csv.expect_header(results_header);
   std::vector<ResultRow> rows;
   for (std::vector<std::string> fields; csv.next(fields);) {
@@ -163,11 +162,6 @@ void write_timings(const fs::path& file, const std::vector<TimingRow>& rows) {
   write_atomically(file, timings_text(rows));
 }
 
-std::vector<ResultRow> read_results(const fs::path& file) {
-  if (!fs::exists(file)) return {};
-  return parse_results(file, read_text(file), 1);
-}
-
 void write_part(const fs::path& folder, int index, const StudyPart& part) {
   const nlohmann::ordered_json head = {{"fingerprint", part.fingerprint},
                                        {"label", part.timing.label},
@@ -208,7 +202,7 @@ std::optional<StudyPart> read_part(const fs::path& folder, int index, const std:
                     file.string()));
   }
   if (part.fingerprint != fingerprint) return std::nullopt;
-  part.rows = parse_results(file, std::string_view(text).substr(end + 1), 2);
+  part.rows = parse_results(file, std::string_view(text).substr(end + 1));
   return part;
 }
 

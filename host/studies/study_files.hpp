@@ -25,12 +25,6 @@ void write_results(const std::filesystem::path& file, const std::vector<ResultRo
 /// Writes timings_text(rows) to `file`, atomically.
 void write_timings(const std::filesystem::path& file, const std::vector<TimingRow>& rows);
 
-/// Reads what write_results wrote; no rows when the file does not exist. The column error is checked to be a
-/// number and dropped.
-/// Throws UserError, with file and line, for anything malformed, a missing newline at the end (a cut file)
-/// included.
-std::vector<ResultRow> read_results(const std::filesystem::path& file);
-
 /// What one finished setting leaves behind while its study runs on: DIR/parts/<index>.csv.
 struct StudyPart {
   std::string fingerprint;  // everything the rows depend on, in any form the caller likes

@@ -57,6 +57,15 @@ TEST(IncrementRate, KnownCases) {
   EXPECT_NEAR(increment_rate(std::vector<double>(1000, 0.0), increments), 1e-4 * std::sqrt(0.5), 1e-7);
 }
 
+TEST(CommunicationBarrier, LaddersByName) {
+  const CommunicationBarrier barrier({0, 0.5, 1}, {3, 1});
+  const std::vector<std::vector<double>> expected = {barrier.equal_ladder(6), linear_ladder(6),
+                                                     sigmoid_ladder(6), quadratic_ladder(6)};
+  ASSERT_EQ(kLadders.size(), expected.size());
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    EXPECT_EQ(named_ladder(kLadders[k], 6, barrier), expected[k]);
+}
+
 TEST(CommunicationBarrier, AnalyticValueOnGaussians) {
   const testing::GaussianPath path{2, 1, 0.034};
   const std::vector<double> pilot = quadratic_ladder(256);

@@ -6,6 +6,7 @@
 
 #include "host/options/sampler_config.hpp"
 #include "host/util/errors.hpp"
+#include "host/util/settings.hpp"
 
 namespace lockstep {
 namespace {
@@ -275,6 +276,24 @@ TEST(SamplerConfig, TransitionsDeclareSettings) {
   refused_with("slice", {{"widht", 2}}, "Did you mean width?");
   refused_with("hmc", {{"width", 2}}, "setting width of sampler hmc has no effect (slice has it, not hmc)");
   refused_with("pe", {{"transition", "other"}, {"width", 2}}, "has no effect (slice has it, not other)");
+}
+
+TEST(SamplerConfig, WholeSettingsAreReadAlikeForSamplersAndMethods) {
+  const TransitionSetting most = {"most", "of something", 10, 1, 20, true};
+  const auto read = [&](Settings settings) {
+    SettingsReader reader(std::move(settings), "method slice");
+    return read_own_setting(reader, most);
+  };
+  EXPECT_EQ(read(kNone), 10);
+  EXPECT_EQ(read({{"most", 12}}), 12);
+  for (double bad : {2.5, 0.0, 21.0}) EXPECT_THROW(read({{"most", bad}}), UserError) << bad;
+  try {
+    read({{"most", 2.5}});
+  } catch (const UserError& e) {
+    EXPECT_EQ(
+        std::string(e.what()),
+        "setting most of method slice is 2.5 (a whole number). Correct it, or leave it out for its default.");
+  }
 }
 
 TEST(SamplerConfig, HelpOfWhatATransitionDeclares) {

@@ -24,10 +24,18 @@ std::vector<ResultRow> rows_of(const std::string& label) {
 
 class StudyFiles : public testing::FolderTest {
  protected:
+  /// What is read of a part with these lines, whose checksum is right.
+  std::vector<ResultRow> read_lines(const std::string& lines) {
+    const std::string text =
+        "# {\"fingerprint\":\"f\",\"label\":\"\",\"seconds\":1,\"gradients_per_s\":1,\"verdict\":\"\"}\n" +
+        lines;
+    fs::create_directories(folder_ / "parts");
+    write_atomically(folder_ / "parts" / "0.csv", text + "# checksum " + checksum(text) + "\n");
+    return read_part(folder_, 0, "f")->rows;
+  }
   void expect_malformed(const std::string& text, const std::string& expected) {
-    write_atomically(folder_ / "bad.csv", text);
     try {
-      read_results(folder_ / "bad.csv");
+      read_lines(text);
       FAIL() << text;
     } catch (const UserError& error) {
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
@@ -51,8 +59,8 @@ TEST_F(StudyFiles, ResultsReadBackBitForBit) {
     for (const ResultRow& row : rows_of(label)) rows.push_back(row);
   }
   rows[0].estimate = -std::numeric_limits<double>::infinity();
-  write_results(folder_ / "results.csv", rows);
-  const auto read = read_results(folder_ / "results.csv");
+  write_part(folder_, 0, {"f", rows, {"a", 1, 1}, ""});
+  const auto read = read_part(folder_, 0, "f")->rows;
   ASSERT_EQ(read.size(), rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(read[i].label, rows[i].label);
@@ -66,35 +74,23 @@ TEST_F(StudyFiles, ResultsReadBackBitForBit) {
   EXPECT_EQ(results_text(read), results_text(rows));
 }
 
-TEST_F(StudyFiles, MissingFilesHoldNoRows) { EXPECT_TRUE(read_results(folder_ / "results.csv").empty()); }
-
 TEST_F(StudyFiles, MalformedFilesAreRefusedWithTheirLine) {
   const std::string good = std::string(header) + "a,0,q,1,2,3,4,5\n";
-  write_atomically(folder_ / "good.csv", good);
-  EXPECT_EQ(read_results(folder_ / "good.csv").size(), 1u);
-  expect_malformed("", "line 1: the header");
-  expect_malformed("label,replicate\n", "line 1: the header");
-  expect_malformed(good + "a,0,q,1,2,3,4\n", "line 3: 7 fields instead of 8");
-  expect_malformed(good + "a,0,q,1,2,3,4,5,6\n", "line 3: 9 fields");
-  expect_malformed(good + "\n", "line 3: 1 fields");
-  expect_malformed(good + "a,0,q,1x,2,3,4,5\n", "line 3: '1x' is not a number");
-  expect_malformed(good + "a,,q,1,2,3,4,5\n", "line 3: '' is not a number");
+  EXPECT_EQ(read_lines(good).size(), 1u);
+  expect_malformed("", "line 2: the header");
+  expect_malformed("label,replicate\n", "line 2: the header");
+  expect_malformed(good + "a,0,q,1,2,3,4\n", "line 4: 7 fields instead of 8");
+  expect_malformed(good + "a,0,q,1,2,3,4,5,6\n", "line 4: 9 fields");
+  expect_malformed(good + "\n", "line 4: 1 fields");
+  expect_malformed(good + "a,0,q,1x,2,3,4,5\n", "line 4: '1x' is not a number");
+  expect_malformed(good + "a,,q,1,2,3,4,5\n", "line 4: '' is not a number");
   expect_malformed(good + "a,0.5,q,1,2,3,4,5\n", "'0.5' is not a number");
   expect_malformed(good + "a,0,q,1,2,3,x,5\n", "'x' is not a number");
-  expect_malformed(good + "a,0,q,1,2,3,4,5", "line 3: the file ends");
-  expect_malformed(good + "\"a,0,q,1,2,3,4,5\n", "line 3: a quote is never closed");
-  expect_malformed(good + "a\"b,0,q,1,2,3,4,5\n", "line 3: a quote stands inside");
-  expect_malformed(good + "\"a\"b,0,q,1,2,3,4,5\n", "line 3: text follows");
-  expect_malformed(std::string(header) + "\"a\nb\",0,q,1,2,3,4,5\na,0,q,?,2,3,4,5\n", "line 4: '?'");
-}
-
-TEST_F(StudyFiles, LinesOfAnotherSystemAreRead) {
-  write_atomically(folder_ / "x.csv",
-                   "label,replicate,quantity,estimate,se,truth,error,gradients\r\n\"a\",0,q,1,2,3,4,5\r\n");
-  const auto rows = read_results(folder_ / "x.csv");
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0].label, "a");
-  EXPECT_EQ(rows[0].gradients, 5);
+  expect_malformed(good + "a,0,q,1,2,3,4,5", "line 4: the file ends");
+  expect_malformed(good + "\"a,0,q,1,2,3,4,5\n", "line 4: a quote is never closed");
+  expect_malformed(good + "a\"b,0,q,1,2,3,4,5\n", "line 4: a quote stands inside");
+  expect_malformed(good + "\"a\"b,0,q,1,2,3,4,5\n", "line 4: text follows");
+  expect_malformed(std::string(header) + "\"a\nb\",0,q,1,2,3,4,5\na,0,q,?,2,3,4,5\n", "line 5: '?'");
 }
 
 TEST_F(StudyFiles, TimingsAreWritten) {

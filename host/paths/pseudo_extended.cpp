@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evidence by the chain of `lockstep sample`, which needs no path.
+#include <cmath>
+
+#include "host/estimators/estimates.hpp"
+#include "host/paths/evidence_methods.hpp"
+#include "host/runs/chain_run.hpp"
+#include "host/runs/draw_figures.hpp"
+#include "host/runs/gates.hpp"
+#include "host/runs/run_context.hpp"
+
+namespace lockstep {
+
+MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
+  const EvidenceConfig& c = job.config;
+  const RunOptions& run = job.run;
+  ChainRunOptions o = chain_run_options(run, {0});
+  o.gradients = c.iterations > 0 ? 0 : c.gradients;
+  o.whole_budget = true;
+  o.se = 0;
+  o.log_z_se = run.se;
+  o.covariance = job.covariance;
+  if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
+  o.searches = true;
+  o.planned = planned_gradients(c, run);
+  o.modes = run.modes;
+  o.overview = overview_iterations(*context.target, run.chains);
+  ChainRunResult r = run_chains(context, c.pseudo_extended, o);
+  Estimates e = estimate(r.units[0]);
+  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
+  MethodResult f;
+  if (!r.log_z.empty()) f.log_z = r.log_z[0];
+  f.moments = e;
+  f.diagnostics.acceptance = e.acceptance;
+  f.diagnostics.divergences = r.units[0].stats[stat_divergences];
+  f.gradients = e.gradients;
+  f.preparation = r.frozen.preparation(0);
+  f.search = r.frozen.search_gradients[0];
+  f.iterations = double(r.units[0].iterations);
+  f.seconds = r.sampling_seconds;
+  f.chains = run.chains;
+  f.diagnostics.step_size = r.frozen.step_size[0];
+  f.diagnostics.num_leapfrog =
+      int(std::lround(-double(r.followers) +
+                      e.gradients / (f.iterations * f.chains * c.pseudo_extended.model.pseudo_samples)));
+  f.interrupted = r.interrupted;
+  f.failed = failed_gates(e, r, 0, c.pseudo_extended);
+  f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
+  f.judge_modes(lockstep::judge_modes(r, e, context.threads));
+  if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
+  f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
+  f.diagnostics.gradients_per_chain = e.gradients / f.chains;
+  report_rhat(f.diagnostics, e);
+  f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
+  if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  f.chain_run = std::move(r);
+  return f;
+}
+
+}  // namespace lockstep
