@@ -46,11 +46,8 @@ Figures measure(const RunOptions& run, const TargetInstance& target, int threads
   set_frozen(*engine, config, options.units, frozen);
   engine->set_position(adapted.positions);
   engine->initialize();
-  LaunchSpec launch;
-  launch.key = context.key;
+  LaunchSpec launch = options.launch(context, config);
   launch.record = true;
-  launch.num_leapfrog = config.num_leapfrog;
-  launch.jitter = config.jitter;
   double best = 0, best_cpu = 0, steps = 0, length = 64;
 #ifdef LOCKSTEP_CUDA
   if (context.cuda) start_cuda_profiler();

@@ -32,6 +32,17 @@ void print_settings(const std::vector<std::pair<std::string, std::string>>& sett
   for (const auto& [key, meaning] : settings) fmt::print("    --set {}.{:<20} {}\n", scope, key, meaning);
 }
 
+/// Of the settings that are the default, without data; null where a setting has none.
+std::unique_ptr<TargetInstance> usual_target(const std::string& name) {
+  RunOptions run;
+  run.target = name;
+  try {
+    return build_target(run);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 void list_targets(const std::string& name) {
   if (name.empty()) {
     for (const auto& entry : target_registry())
@@ -41,19 +52,13 @@ void list_targets(const std::string& name) {
   }
   const TargetInfo info = require_target(name).info();
   fmt::print("{}: {}\n  log density  {}\n", info.name, info.summary, info.formula);
-  const bool complete = std::none_of(info.settings.begin(), info.settings.end(), [](const auto& setting) {
-    return setting.second.find("no default") != std::string::npos;
-  });
-  if (info.data.empty() && complete) {
-    RunOptions run;
-    run.target = name;
-    const auto target = build_target(run);
+  if (!info.data.empty()) {
+    fmt::print("  data         {}\n", info.data);
+  } else if (const auto target = usual_target(name)) {
     const bool has_dim = std::any_of(info.settings.begin(), info.settings.end(),
                                      [](const auto& setting) { return setting.first == "dim"; });
     fmt::print("  dimension    {}{}\n", target->dim(), has_dim ? " by default" : "");
     for (const auto& q : target->quantities()) fmt::print("  also reports {}\n", q);
-  } else if (!info.data.empty()) {
-    fmt::print("  data         {}\n", info.data);
   }
   fmt::print("  truth        {}\n", info.truth);
   if (!info.settings.empty()) fmt::print("  settings\n");

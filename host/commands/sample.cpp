@@ -113,9 +113,8 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
 
 /// What is kept and where it stops: as asked for, and as pictures and summary need it.
 ChainRunOptions options_of(const RunOptions& run, const TargetInstance& target) {
-  ChainRunOptions options = chain_run_options(run, {0});
+  ChainRunOptions options{run, {0}};
   options.searches = true;
-  options.modes = run.modes;
   options.covariance = target.dim() <= 64;
   options.overview = overview_iterations(target, run.chains);
   if (!run.out.empty() && run.draws == 0) options.draws = kUsualDraws;  // for the pictures

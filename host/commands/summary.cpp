@@ -15,15 +15,11 @@ void describe(RunResult& r, const RunOptions& run, const TargetInstance& target,
               const std::string& command) {
   r.version = LOCKSTEP_VERSION;
   r.command = command;
-  r.target.name = run.target;
+  r.repeat(run);
   r.target.dim = target.dim();
-  r.target.settings = run.target_settings;
   r.target.parameters = target.names();
-  r.target.data = run.data.string();
   r.target.facts = target.facts();
-  r.seed = run.seed;
   r.device = device_name(context);
-  r.precision = run.precision;
   r.threads = context.all_threads;
 }
 

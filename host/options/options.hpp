@@ -37,8 +37,38 @@ struct OneOf {
   std::vector<std::string> names;
 };
 
+/// Where a run computes, writes and speaks: one that was stopped may go on with others. What its numbers depend on has
+/// no place here.
+struct Surroundings {
+  std::string device = "auto";  // auto | cpu | cuda
+  int threads = 0;              // 0: all
+  std::filesystem::path out;    // empty: no files
+  bool pictures = true;         // of --out: report.html and what it shows
+  double checkpoint = 0;        // seconds between checkpoints; 0: none
+  bool resume = false;
+  bool force = false;  // overwrite what an earlier run has left in `out`
+  bool json = false;
+  bool quiet = false;
+};
+
+/// How chains run, and what is kept of them: what run_chains takes of the options as it is.
+struct ChainOptions {
+  int chains = 256;                // per replicate; 0 (evidence): by the budget
+  std::int64_t warmup = 1000;      // iterations
+  std::int64_t iterations = 1000;  // ignored when gradients > 0
+  double gradients = 0;            // budget of target gradients over all chains of a replicate; 0: none
+  double se = 0;                   // stop at this standard error; 0: none
+  std::string init = "scout";      // scout | uniform:R | FILE
+  double init_scale = 10;
+  std::filesystem::path modes;  // a library of modes, or places of the user's; empty: searched for
+  std::int64_t draws = 0;       // stored, at most so many of a parameter, or kAllDraws; 0: none
+  bool weighted_draws = false;  // the weighted states that they come from too
+  bool warmup_draws = false;    // those of the warm-up too
+  int thin = 1;
+};
+
 /// What one run was asked to do; the same fields serve `sample`, `evidence` and each setting of a study.
-struct RunOptions {
+struct RunOptions : Surroundings, ChainOptions {
   std::string command = "sample";
   std::string target;
   std::string sampler;  // the sampler, or the method of `evidence`
@@ -47,34 +77,13 @@ struct RunOptions {
   Settings search_settings = Settings::object();  // of `modes`
   std::filesystem::path data;                     // empty: none
   std::filesystem::path data_dir;                 // empty: $LOCKSTEP_DATA
-  int chains = 256;                               // per replicate; 0 (evidence): by the budget
-  std::int64_t warmup = 1000;                     // iterations
-  std::int64_t iterations = 1000;                 // ignored when gradients > 0
-  bool usual_length = false;      // sample: nothing was said of how long, and the line above is a default
+  bool usual_length = false;      // sample: nothing was said of how long, and `iterations` is a default
   std::vector<std::string> said;  // the options of the command line, which must have an effect
   bool says(const std::string& key) const { return std::find(said.begin(), said.end(), key) != said.end(); }
-  double gradients = 0;    // budget of target gradients over all chains of a replicate; 0: none
-  double se = 0;           // stop at this standard error; 0: none
-  bool unbounded = false;  // evidence: nothing was said of how long, and the two above are defaults
+  bool unbounded = false;  // evidence: nothing was said of how long, and `gradients` and `se` are defaults
   std::uint64_t seed = 1;
-  std::string init = "scout";  // scout | uniform:R | FILE
-  double init_scale = 10;
-  std::filesystem::path modes;      // a library of modes, or places of the user's; empty: searched for
-  std::string device = "auto";      // auto | cpu | cuda
-  int threads = 0;                  // 0: all
   std::string precision = "mixed";  // single | mixed | double
-  std::filesystem::path out;        // empty: no files
-  std::int64_t draws = 0;           // stored, at most so many of a parameter, or kAllDraws; 0: none
-  bool weighted_draws = false;      // the weighted states that they come from too
-  bool warmup_draws = false;        // those of the warm-up too
-  bool pictures = true;             // of --out: report.html and what it shows
-  int thin = 1;
-  double checkpoint = 0;  // seconds between checkpoints; 0: none
-  bool resume = false;
-  bool force = false;  // overwrite what an earlier run has left in `out`
   bool paper_settings = false;
-  bool json = false;
-  bool quiet = false;
 
   /// Calls `field(key, member, what it may be)` for every option, in the order of run.toml: all that files and
   /// the command line know of it, but for its line of help (cli_options.cpp).

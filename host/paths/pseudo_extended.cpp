@@ -14,7 +14,7 @@ namespace lockstep {
 MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   const EvidenceConfig& c = job.config;
   const RunOptions& run = job.run;
-  ChainRunOptions o = chain_run_options(run, {0});
+  ChainRunOptions o{run, {0}};
   o.gradients = c.iterations > 0 ? 0 : c.gradients;
   o.whole_budget = true;
   o.se = 0;
@@ -23,7 +23,6 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   if (!run.out.empty() && run.draws == 0) o.draws = kUsualDraws;  // for the pictures
   o.searches = true;
   o.planned = planned_gradients(c, run);
-  o.modes = run.modes;
   o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);

@@ -59,12 +59,13 @@ class WarmUp {
     }
     const auto engine = make_engine(context_, spec);
     set_superchains();
-    RunLoop loop{.context = context_, .engine = *engine, .name = "adapting", .end = iterations_};
-    loop.first = kWarmupIterations;
-    loop.stage = "warm-up";
-    loop.launch.key = context_.key;
-    loop.launch.num_leapfrog = config_.num_leapfrog;
-    loop.launch.jitter = config_.jitter;
+    RunLoop loop{.context = context_,
+                 .engine = *engine,
+                 .name = "adapting",
+                 .end = iterations_,
+                 .launch = options_.launch(context_, config_),
+                 .first = kWarmupIterations,
+                 .stage = "warm-up"};
     loop.launch.chees = learn_time_;
     if (!loop.take_up(*this)) begin(*engine);
     set_frozen(*engine, config_, units_, frozen());

@@ -81,6 +81,14 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
 
 }  // namespace
 
+LaunchSpec ChainRunOptions::launch(const RunContext& context, const SamplerConfig& config) const {
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = config.num_leapfrog;
+  launch.jitter = config.jitter;
+  return launch;
+}
+
 void Frozen::spread(int units) {
   const auto each = [&](auto& one) {
     const auto first = std::move(one);
@@ -138,10 +146,7 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   spec.transition = config.transition;
   spec.settings = {config.settings};
   spec.covariance = options.covariance;
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = config.num_leapfrog;
-  launch.jitter = config.jitter;
+  LaunchSpec launch = options.launch(context, config);
   launch.record = true;
   const RunEnd end = end_of(context, config, options, launch, frozen);
 

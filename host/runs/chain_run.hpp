@@ -51,29 +51,23 @@ struct Frozen {
   void spread(int units);
 };
 
-struct ChainRunOptions {
+/// What the options of a run say of each unit (chains and gradients are per unit, `se` is of every mean, as a share of
+/// its sd, and draws of the warm-up are of one unit alone), and what its caller adds.
+struct ChainRunOptions : ChainOptions {
   std::vector<std::uint32_t> units;
-  int chains = 1;  // per unit
-  std::int64_t warmup = 1000, iterations = 1000;
-  double gradients = 0;       // per unit; 0: none
-  bool whole_budget = false;  // which pays for scout and warm-up too
-  double se = 0;              // stop when every mean is known to this share of its sd
-  double log_z_se = 0;        // or log Z to within this
-  std::string init = "scout";
-  double init_scale = 10;
-  double planned = 0;           // gradients of the run, where that is not `gradients` or what its length says
-  bool searches = false;        // for modes, before the warm-up
-  std::filesystem::path modes;  // those that the user knows instead
-  bool superchains = true;      // chains share starts in groups, for nested R-hat
-  bool pooled = false;          // one adaptation for all units
+  bool whole_budget = false;  // of gradients, which pays for scout and warm-up too
+  double log_z_se = 0;        // stop when log Z is known to within this
+  double planned = 0;         // gradients of the run, where that is not `gradients` or what its length says
+  bool searches = false;      // for modes that are not known, before the warm-up
+  bool superchains = true;    // chains share starts in groups, for nested R-hat
+  bool pooled = false;        // one adaptation for all units
   bool covariance = false;
   std::int64_t longest = std::numeric_limits<std::int64_t>::max();  // end here, whatever the budget
-  std::int64_t draws = 0;       // stored, at most so many of a coordinate, or kAllDraws
-  bool weighted_draws = false;  // and the weighted states that they come from
-  bool warmup_draws = false;    // of one unit
-  std::int64_t overview = 0;    // keep x of all chains at so many iterations at most (Overview); of one unit
-  int draw_units = 0;           // keep draws of the first so many units only; 0: of all
-  int thin = 1;
+  std::int64_t overview = 0;  // keep x of all chains at so many iterations at most (Overview); of one unit
+  int draw_units = 0;         // keep draws of the first so many units only; 0: of all
+
+  /// What every launch of chains has, of the warm-up and recorded.
+  LaunchSpec launch(const RunContext& context, const SamplerConfig& config) const;
 };
 
 /// What warm-up hands on.

@@ -153,12 +153,7 @@ bool CheckpointPlan::due(bool interrupted) {
 
 std::string essential_options(const RunOptions& run) {
   RunOptions essential = run;
-  essential.threads = 0;
-  essential.device = "auto";
-  essential.out.clear();
-  essential.checkpoint = 0;
-  essential.quiet = essential.json = false;
-  essential.pictures = true;
+  static_cast<Surroundings&>(essential) = {};
   return write_run_toml(essential);
 }
 

@@ -127,7 +127,7 @@ struct CheckpointPlan {
 /// then not taken for the present one's.
 inline constexpr int kNumbersVersion = 15;
 
-/// The options that a run's numbers depend on: all but where it computes and writes.
+/// The options that a run's numbers depend on, as run.toml has them: all but its Surroundings.
 std::string essential_options(const RunOptions& run);
 
 /// What a run's numbers depend on, as a text that tells runs apart: the versions, the essential options,

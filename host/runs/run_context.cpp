@@ -97,23 +97,6 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   return c;
 }
 
-ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units) {
-  ChainRunOptions o;
-  o.units = std::move(units);
-  o.chains = run.chains;
-  o.warmup = run.warmup;
-  o.iterations = run.iterations;
-  o.gradients = run.gradients;
-  o.se = run.se;
-  o.init = run.init;
-  o.init_scale = run.init_scale;
-  o.draws = run.draws;
-  o.weighted_draws = run.weighted_draws;
-  o.warmup_draws = run.warmup_draws;
-  o.thin = run.thin;
-  return o;
-}
-
 void say_device(const RunOptions& run, const RunContext& context) {
   static bool said = false;  // once, however many settings a study has
   if (run.device == "auto" && !context.cuda && !run.quiet && !std::exchange(said, true))

@@ -12,9 +12,6 @@ namespace lockstep {
 /// UserError; under `auto` the CPU, of all where one has no GPU. `label`: the setting's, empty for a single run.
 RunContext make_context(const RunOptions& run, const TargetInstance& target, const std::string& label);
 
-/// How a RunOptions becomes what run_chains takes.
-ChainRunOptions chain_run_options(const RunOptions& run, std::vector<std::uint32_t> units);
-
 /// Says on standard error, once, that `--device auto` found no GPU. For when nothing can be refused any more.
 void say_device(const RunOptions& run, const RunContext& context);
 

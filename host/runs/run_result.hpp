@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/options/options.hpp"
 #include "host/util/json_archive.hpp"
 
 namespace lockstep {
@@ -220,6 +221,15 @@ struct RunResult {
   std::string identity, checksum;  // of the run, and of what summary.json says
   std::vector<std::string> files;  // beside it
   std::string lost;                // which could not be written, and why; never stored
+
+  /// What summary.json repeats of the options.
+  void repeat(const RunOptions& run) {
+    target.name = run.target;
+    target.settings = run.target_settings;
+    target.data = run.data.string();
+    seed = run.seed;
+    precision = run.precision;
+  }
 
  protected:
   template <class Archive>

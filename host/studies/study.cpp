@@ -154,7 +154,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   context.progress = progress_printer(command.quiet, s.label);
   std::vector<std::uint32_t> units(replicates);
   std::iota(units.begin(), units.end(), 0u);
-  ChainRunOptions options = chain_run_options(run, units);
+  ChainRunOptions options{run, units};
   options.pooled = s.adaptation == "pooled";
   options.draws = 0;
   options.searches = p.config.needs_modes;

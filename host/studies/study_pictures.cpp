@@ -115,7 +115,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   run.device = "cpu";
   run.quiet = true;
   RunContext context = make_context(run, *t.target, s.label);
-  ChainRunOptions o = chain_run_options(run, {0});
+  ChainRunOptions o{run, {0}};
   o.searches = t.config->needs_modes;
   o.pooled = s.adaptation == "pooled";
   // Pooled replicates adapt together, so all of them must run again for the draws of the first.

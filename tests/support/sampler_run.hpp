@@ -59,7 +59,7 @@ inline RunOptions run_of(const Job& job) {
 
 inline ChainRunResult run_on(const TargetInstance& target, const Job& job, std::vector<std::uint32_t> units) {
   const RunOptions run = run_of(job);
-  ChainRunOptions options = chain_run_options(run, std::move(units));
+  ChainRunOptions options{run, std::move(units)};
   options.pooled = job.pooled;
   return run_chains(make_context(run, target, "test"), sampler_config(run, target.dim(), target.tails()),
                     options);

@@ -97,6 +97,8 @@ TEST_F(Commands, ListsTargetsAndEachInFull) {
   EXPECT_EQ(run({"targets", "mixture20"}).out.find("by default\n"), std::string::npos)
       << "its dimension is fixed";
   EXPECT_NE(run({"targets", "gaussian"}).out.find("10 by default"), std::string::npos);
+  EXPECT_EQ(run({"targets", "decoder"}).out.find("  dimension"), std::string::npos)
+      << "its weights have no default";
   for (const char* target : {"mixture", "two_modes"})
     for (const char* quantity : {"probability_mode[", "probability_positive"})
       EXPECT_NE(run({"targets", target}).out.find(quantity), std::string::npos) << target;

@@ -57,8 +57,7 @@ TEST(CarriedFields, GoOnFromWarmUp) {
     const RunOptions run = run_of(job);
     const auto target = build_target(run);
     const SamplerConfig config = sampler_config(run, 2, target->tails());
-    const ChainRunResult r =
-        run_chains(make_context(run, *target, "test"), config, chain_run_options(run, {0, 1}));
+    const ChainRunResult r = run_chains(make_context(run, *target, "test"), config, {run, {0, 1}});
     return entry(counters_of(r.units[1], *config.transition), "exchanges_tried");
   };
   EXPECT_EQ(tried(10, "none"), 0);

@@ -128,7 +128,7 @@ TEST(Bytes, BudgetsOfGradientsDoNotDisturbTheNeighbours) {
   const auto target = build_target(run_of(job));
   const auto with_budget = [&](std::vector<std::uint32_t> units) {
     const RunOptions r = run_of(job);
-    ChainRunOptions options = chain_run_options(r, std::move(units));
+    ChainRunOptions options{r, std::move(units)};
     options.gradients = 1e6;
     return run_chains(make_context(r, *target, "test"), sampler_config(r, 2, target->tails()), options);
   };
@@ -151,8 +151,7 @@ TEST(Bytes, StoredDrawsChangeNothing) {
   const auto target = build_target(run_of(job));
   RunOptions r = run_of(job);
   const auto run_with = [&] {
-    return run_chains(make_context(r, *target, "test"), sampler_config(r, 1, target->tails()),
-                      chain_run_options(r, {0}));
+    return run_chains(make_context(r, *target, "test"), sampler_config(r, 1, target->tails()), {r, {0}});
   };
   const auto without = run_with();
   r.draws = kAllDraws;

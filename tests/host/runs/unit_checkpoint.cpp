@@ -144,6 +144,27 @@ TEST(RunIdentity, ComprisesTheDefaultsThatHold) {
   EXPECT_NE(with_starts("[" + d10 + "]"), with_starts("[" + d10 + ", " + d10 + "]"));
 }
 
+TEST(RunIdentity, IsOfEveryOptionButTheSurroundings) {
+  RunOptions run;
+  run.target = "gaussian";
+  const std::string as_ever =  // checkpoints of earlier runs are known by it
+      "# Repeats this run: lockstep sample --config run.toml\n"
+      "command = \"sample\"\ntarget = \"gaussian\"\npaper_settings = false\nchains = 256\nwarmup = 1000\n"
+      "iterations = 1000\nseed = 1\ninit = \"scout\"\ninit_scale = 10.0\ndevice = \"auto\"\nthreads = 0\n"
+      "precision = \"mixed\"\ndraws = false\nweighted_draws = false\nwarmup_draws = false\npictures = true\n"
+      "thin = 1\ncheckpoint = 0.0\njson = false\nquiet = false\n";
+  EXPECT_EQ(essential_options(run), as_ever);
+  run.device = "cpu";
+  run.threads = 3;
+  run.out = "out";
+  run.pictures = false;
+  run.checkpoint = 9;
+  run.resume = run.force = run.json = run.quiet = true;
+  EXPECT_EQ(essential_options(run), as_ever);
+  run.thin = 2;
+  EXPECT_NE(essential_options(run), as_ever);
+}
+
 class Resume : public testing::ProgramTest {
  protected:
   /// The summary but for how long it took.

@@ -27,7 +27,7 @@ TEST(DrawFigures, AreOfAllChains) {
   const auto target = build_target(run_of(job));
   RunOptions r = run_of(job);
   const auto figures = [&](std::int64_t draws, std::int64_t overview) {
-    ChainRunOptions options = chain_run_options(r, {0});
+    ChainRunOptions options{r, {0}};
     options.draws = draws;
     options.overview = overview;
     return draw_figures(

@@ -75,7 +75,7 @@ TEST(Gates, ShortChainsAreSeenOneByOne) {
                                   .chains = 64});
   r.sampler_settings = {{"mode_jumps", false}};
   const auto target = build_target(r);
-  ChainRunOptions options = chain_run_options(r, {0});
+  ChainRunOptions options{r, {0}};
   options.overview = 200;
   const ChainRunResult run =
       run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);

@@ -58,7 +58,7 @@ TEST(ModeJumps, AMixtureIsOfTheirSharesOfTheMassAndItsLevelTheTypicalWeight) {
 TEST(ModeJumps, ReplicatesThatAdaptTogetherGoByTheSameModes) {
   const RunOptions run = two_modes({{"mode_jumps", true}});
   const auto target = build_target(run);
-  ChainRunOptions options = chain_run_options(run, {0, 1, 2});
+  ChainRunOptions options{run, {0, 1, 2}};
   options.searches = options.pooled = true;
   const ChainRunResult r = run_chains(make_context(run, *target, "test"),
                                       sampler_config(run, target->dim(), target->tails()), options);

@@ -18,7 +18,7 @@ TEST(Overview, IsEveryStrideThOfAllDraws) {
     for (const std::int64_t most : {4, 100, 20000}) {
       RunOptions r = run_of(job);
       r.iterations = iterations;
-      ChainRunOptions options = chain_run_options(r, {0});
+      ChainRunOptions options{r, {0}};
       options.draws = kAllDraws;
       options.overview = most;
       const auto run =

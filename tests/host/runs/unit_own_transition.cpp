@@ -38,7 +38,7 @@ OwnRun run_own(const std::string& sampler, Settings settings, std::vector<std::u
   const RunOptions run = run_of(job);
   OwnRun own{build_target(run), {}, {}};
   own.config = sampler_config(run, 2, own.target->tails(), with_own());
-  ChainRunOptions options = chain_run_options(run, std::move(units));
+  ChainRunOptions options{run, std::move(units)};
   options.gradients = gradients;
   own.result = run_chains(make_context(run, *own.target, "test"), own.config, options);
   return own;

@@ -47,7 +47,7 @@ struct Learning {
   RunOptions run = run_that_learns(9);
   std::unique_ptr<TargetInstance> target = build_target(run);
   SamplerConfig config = sampler_config(run, target->dim(), target->tails());
-  ChainRunOptions options = chain_run_options(run, {3});
+  ChainRunOptions options{run, {3}};
   RunContext context = make_context(run, *target, "test");
   std::vector<SearchResult> modes{search_modes(context, 3, {.gradients = 2e4})};
 };

@@ -46,7 +46,7 @@ TEST_F(RunDraws, AFewAreAStretchOfAll) {
   const auto run_with = [&](std::int64_t draws, int thin) {
     r.draws = draws;
     r.thin = thin;
-    return run_chains(make_context(r, *target, ""), config, chain_run_options(r, {0}));
+    return run_chains(make_context(r, *target, ""), config, {r, {0}});
   };
   const auto none = run_with(0, 1), all = run_with(kAllDraws, 1);
   for (const int thin : {1, 3}) {

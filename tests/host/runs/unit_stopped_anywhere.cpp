@@ -86,7 +86,7 @@ void sampler_agrees(
   const RunOptions run = testing::run_of(job);
   const auto target = build_target(run);
   const SamplerConfig config = sampler_config(run, target->dim(), target->tails(), transitions);
-  ChainRunOptions options = chain_run_options(run, {0, 1});
+  ChainRunOptions options{run, {0, 1}};
   change(options);
   test(make_context(run, *target, "stops"), [&](const RunContext& context) {
     const ChainRunResult r = run_chains(context, config, options);

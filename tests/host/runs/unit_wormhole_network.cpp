@@ -126,7 +126,7 @@ Outcome whole_run(const std::string& target, const std::string& sampler, const S
   out.target = build_target(run);
   out.config = sampler_config(run, out.target->dim(), out.target->tails());
   const RunContext context = make_context(run, *out.target, "");
-  ChainRunOptions options = chain_run_options(run, {0});
+  ChainRunOptions options{run, {0}};
   options.searches = true;
   out.result = run_chains(context, out.config, options);
   return out;
