@@ -19,27 +19,29 @@ constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
 constexpr double kFewVisits = 20;
 
 /// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
-/// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home. And how many of equal
-/// weight they are worth.
+/// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home; and of the former those in
+/// its core, for what lies about a mode is at home there too, though nothing ever enters it. And how many of equal weight
+/// they are worth.
 struct Visits {
-  std::vector<double> home, near;
+  std::vector<double> home, near, core;
   double effective = 0;
   double of(int k, bool mass_known) const { return mass_known ? home[k] : near[k]; }
 };
 /// `nearest`: of the draws; empty where nobody asks.
 Visits visited(const ModeLibrary& library, const HousedDraws& draws, const std::vector<int>& nearest) {
   const std::vector<double> none(library.size(), 0.0);
-  Visits v{none, none};
+  Visits v{none, none, none};
   double total = 0, square = 0;
   for (std::size_t i = 0; i < draws.home.size(); ++i) {
     const double w = draws.weight[i];
     if (draws.home[i] < 0 || !(w > 0)) continue;
     v.home[draws.home[i]] += w;
+    if (library.in_core(draws.home[i], draws.x.col(Eigen::Index(i)).data())) v.core[draws.home[i]] += w;
     if (!nearest.empty() && nearest[i] >= 0) v.near[nearest[i]] += w;
     total += w;
     square += w * w;
   }
-  for (auto* shares : {&v.home, &v.near})
+  for (auto* shares : {&v.home, &v.near, &v.core})
     for (double& s : *shares) s /= total > 0 ? total : 1;
   v.effective = square > 0 ? total * total / square : 0;
   return v;
@@ -53,6 +55,15 @@ struct Due {
 Due due_of(const Mode& m, double log_z) {
   const bool known = m.mass_known();
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
+}
+
+/// What the core of mode k should hold; 0 where that is not known, or draws, which are floats, do not tell where in it they are.
+double due_of_core(const ModeLibrary& library, int k, double log_z) {
+  const Mode& m = library[k];
+  if (std::isnan(m.core_log_mass)) return 0;
+  std::vector<double> rounded = m.place;
+  for (double& x : rounded) x = std::nextafter(float(x), INFINITY);
+  return library.distance(k, rounded.data()) < 1 ? std::exp(m.core_log_mass - log_z) : 0;
 }
 
 void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z,
@@ -69,28 +80,33 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   const Visits visits = visited(library, draws, nearest);
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
-  int unseen = 0, missed = 0, fewer = 0, first = -1;
+  const auto misses = [&](double share, double due) {
+    const double draws = visits.effective * due;
+    return share > 0 ? share < due / kFactor && draws >= kFewVisits : draws >= none;
+  };
+  int unseen = 0, missed = 0, fewer = 0;
+  std::string largest;  // of those missed
   for (const int k : expected) {
     const Due due = due_of(library[k], log_z);
-    const double draws = visits.effective * due.share, share = visits.of(k, due.known);
+    const double share = visits.of(k, due.known), of_core = due_of_core(library, k, log_z);
+    const bool is_missed = (share == 0 || due.known) && misses(share, due.share);
+    const bool lacks_core = !is_missed && misses(visits.core[k], of_core);
     unseen += !(share > 0);
-    const bool misses =
-        share > 0 ? due.known && share < due.share / kFactor && draws >= kFewVisits : draws >= none;
-    missed += misses;
-    fewer += due.known && share < due.share / kReported && draws >= 2 * kFewVisits;
-    if (misses && first < 0) first = k;
+    missed += is_missed || lacks_core;
+    fewer += due.known && share < due.share / kReported && visits.effective * due.share >= 2 * kFewVisits;
+    if ((is_missed || lacks_core) && largest.empty())
+      largest = fmt::format("at x[0] = {:.4g}, holds {:.2g} of the draws{} and should hold {:.2g}",
+                            library[k].place[0], lacks_core ? visits.core[k] : share,
+                            lacks_core ? " in its core" : "", lacks_core ? of_core : due.share);
   }
   v.summary.expected = int(expected.size());
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
-    const Due due = due_of(library[first], log_z);
     v.failed = "modes";
     v.warnings.push_back(fmt::format(
         "{} of the {} modes that should hold over 1 % were visited less than a third as often as they should "
-        "be; "
-        "the largest, at x[0] = {:.4g}, holds {:.2g} of the draws and should hold {:.2g}: run longer, with "
-        "more chains, or by another method",
-        missed, expected.size(), library[first].place[0], visits.of(first, due.known), due.share));
+        "be; the largest, {}: run longer, with more chains, or by another method",
+        missed, expected.size(), largest));
   } else if (unseen > 0) {
     if (2 * unseen > int(expected.size())) v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
@@ -184,12 +200,16 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   }
   const bool own = log_z.has_value() && std::isfinite(log_z->estimate);
   if (!own && found.unsettled()) v.failed = "modes_mass";
-  if (library.size() < 2) {
-    if (own) judge_total(v, library, log_z->estimate);
-    return v;
-  }
-  const double total = library.log_total(), z = own ? log_z->estimate : total;
-  if (draws.x.empty() || (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
+  if (library.size() == 0) return v;
+  const double total = library.log_total();
+  double z = own ? log_z->estimate : total;
+  if (library.size() == 1) {
+    if (own) judge_total(v, library, z);
+    if (draws.x.empty() || !(own || scout_log_z) || !v.failed.empty()) return v;
+    // Without a log Z of its own: no more than the particles saw, and the mode, if they did not.
+    if (!own) z = std::max(total, *scout_log_z) + std::log1p(std::exp(-std::abs(total - *scout_log_z)));
+  } else if (draws.x.empty() ||
+             (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
         "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
@@ -200,7 +220,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   }
   const HousedDraws housed(library, draws, threads);
   judge_visits(v, library, housed, z, threads);
-  if (own && v.failed != "modes") judge_total(v, library, log_z->estimate);
+  if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
   if (!own || found.held.part.empty()) return v;
   const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *log_z);
   v.least = of_modes.least;

@@ -13,12 +13,6 @@ using Vector = Eigen::VectorXd;
 constexpr int kMassDegrees = 3;
 constexpr double kMassWidening = 2.5;  // of covariances
 
-/// A squared Mahalanobis distance that a draw of a normal exceeds once in 10,000 (Wilson & Hilferty 1931).
-double farthest(int dim) {
-  const double variance = 2.0 / (9 * dim);
-  return dim * std::pow(1 - variance + 3.72 * std::sqrt(variance), 3);
-}
-
 /// A mode's mass and effective share by its draws' weights; whether any counts.
 bool sum_up(Mode& mode, const Vector& log_w) {
   const double most = log_w.maxCoeff();
@@ -102,13 +96,14 @@ class Weigher {
   /// By the first kMassDraws.
   void weigh(Mode& mode, const MassDraws& draws) const {
     const double least = kResembles * usual_effective_share(dim_);
-    const bool counts = sum_up(mode, draws.log_w.head(kMassDraws));
-    if (!counts || library_.size() > 1 || mode.effective_share >= least) return;
-    // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
-    const Vector near = (draws.distance.array() > farthest(dim_)).select(-INFINITY, draws.log_w);
+    if (!sum_up(mode, draws.log_w.head(kMassDraws))) return;
+    const Vector near = (draws.distance.array() > core_distance(dim_)).select(-INFINITY, draws.log_w);
     Mode core = mode;
     constexpr double kFewDraws = 10;
-    if (sum_up(core, near) && core.effective_share >= std::max(least, kFewDraws / kMassDraws)) mode = core;
+    if (!sum_up(core, near.head(kMassDraws)) || core.effective_share < kFewDraws / kMassDraws) return;
+    mode.core_log_mass = core.core_log_mass = core.log_mass;
+    // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
+    if (library_.size() == 1 && mode.effective_share < least && core.effective_share >= least) mode = core;
   }
   void add_to(HeldMoments& held, int k, const ByRows& x, const Vector& log_w) const {
     Eigen::ArrayXd w = (log_w.array() - held.log_scale).exp();
