@@ -79,6 +79,7 @@ TEST(Concepts, Transitions) {
 
 TEST(Concepts, WhatATransitionTakesIsWhatItSays) {
   for_each_transition([]<class Transition>() {
+    static_assert(check_transition<Transition, OpaquePath>());
     EXPECT_EQ(Transition::info().gradients, Transition::kGradients) << Transition::info().name;
   });
 }
