@@ -9,7 +9,7 @@ template <bool kVolume>
 struct AdiabaticFlow : Hmc {
   enum Setting { sweep_rate };
   enum Field { direction, log_volume, swept, kFields };
-  enum Counter { metastable };
+  enum Counter { metastable, kCounters };
   static constexpr double kHalted = 0.01;  // of the mean speed of u
 
   static TransitionInfo info() {

@@ -10,7 +10,7 @@ namespace lockstep {
 ///
 /// List "darts": as of ModeMixture, its other number the squared radius.
 struct Darting : ModeMixture {
-  enum Counter { proposed, accepted };
+  enum Counter { proposed, accepted, kCounters };
   static TransitionInfo info() {
     return {.name = "darting",
             .summary = "darts between ellipsoids around known modes",

@@ -10,7 +10,7 @@ template <bool kChecks>
 struct NutsTree : TransitionDefaults {
   static constexpr bool kSelfEnding = true, kEnergies = true;
   static constexpr int kMostDepth = 10;
-  enum Counter { saturated };
+  enum Counter { saturated, kCounters };
 
   /// What of a tree stands in the fields of a chain: numbers, rows of a position's length each, and what is cached with two
   /// states (Model::cache_rows(): at most 4 and twice a position's).

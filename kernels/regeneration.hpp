@@ -31,7 +31,7 @@ namespace lockstep {
 /// List "regeneration": as of ModeMixture, its other number log c; and where that is learned, the mixture before in the same
 /// form, if chains go by it, and the epoch. The settings are read by who makes it.
 struct Regeneration : ModeMixture {
-  enum Counter { accepted, regenerated };
+  enum Counter { accepted, regenerated, kCounters };
   /// Fields of a chain: these, then rows of a position (how many of them `Row` says, each).
   enum Number { begun, length, closed, sum_n, sum_nn, made, taken, epoch, waits, kNumbers };
   enum Row { open, sum_s, sum_ss, sum_ns, kRows };

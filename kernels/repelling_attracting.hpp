@@ -25,7 +25,7 @@ namespace lockstep {
 struct RepellingAttracting : TransitionDefaults {
   static constexpr bool kGradients = false, kEnergies = true, kSelfEnding = true;
   enum Setting { most_proposals, log_epsilon };
-  enum Counter { evaluations, downhill, uphill, capped };
+  enum Counter { evaluations, downhill, uphill, capped, kCounters };
   static TransitionInfo info() {
     return {
         .name = "ram",

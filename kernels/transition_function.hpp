@@ -2,6 +2,7 @@
 #pragma once
 // What kernels/transition.hpp asks of a transition, as concepts, and what is said of one that lacks something.
 #include <concepts>
+#include <stdexcept>
 
 #include "kernels/driver.hpp"
 #include "kernels/transition.hpp"
@@ -84,6 +85,16 @@ constexpr bool check_transition() {
       "TransitionFunction: a transition inherits TransitionDefaults, whose `decided` has  (const Model&, "
       "const LaunchSpec&, const D&, const P&, const W&)");
   return TransitionFunction<T, V, V, Model>;
+}
+
+/// What a transition says of itself. Throws where it has other counters than it names: one that inherits what another
+/// counts, and an info() of its own.
+template <class T>
+TransitionInfo info_of() {
+  TransitionInfo info = T::info();
+  if (info.counters.size() != std::size_t(T::kCounters))
+    throw std::logic_error("transition " + info.name + " names other counters than it has");
+  return info;
 }
 
 }  // namespace lockstep

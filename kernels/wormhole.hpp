@@ -8,7 +8,7 @@ namespace lockstep {
 template <bool kVolume, bool kWayBack>
 struct WormholeFlow : Hmc {
   enum Setting { influence, complete, worlds, separation };
-  enum Cause { unsolved, no_way_back, crowded, outside, by_ratio, kCauses = by_ratio };
+  enum Cause { unsolved, no_way_back, crowded, outside, by_ratio, kCauses = by_ratio, kCounters };
 
   static TransitionInfo info() {
     TransitionInfo info = Hmc::info();
@@ -138,7 +138,7 @@ struct WormholeFlow : Hmc {
   template <class V, class W>
   LOCKSTEP_FN static void count_causes(V cause, const W& w) {
     for (int k = 0; k < kCauses; ++k)
-      w.count(k, select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
+      w.count(Cause(k), select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
   }
   template <class Model, class W>
   LOCKSTEP_FN static WormholeRows<W> rows_of(const Model& model, const W& w) {
