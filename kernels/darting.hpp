@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Darting Monte Carlo as a transition: jumps between ellipsoids around known modes.
 #include "kernels/mode_mixture.hpp"
 
 namespace lockstep {

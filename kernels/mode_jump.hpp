@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Jumps between known modes, and draws of the base, as a transition that follows others.
 #include "kernels/base.hpp"
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"

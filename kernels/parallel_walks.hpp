@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Parallel tempering of random walks as a transition, a baseline.
 #include "kernels/tempered_levels.hpp"
 
 namespace lockstep {
