@@ -66,7 +66,7 @@ struct Lanes : Workspace<V, VE> {
   double* counters;            // rows of kTile
   SharedLists<L> shared;
   const double* settings;
-  /// Of an enum that ends with kCounters: there is memory for as many (info_of), and for none where there is none.
+  /// Of an enum that ends with kCounters: there is memory for as many (checked_info), and for none where there is none.
   template <class Counter, class A>
   requires(Counter::kCounters > 0) LOCKSTEP_FN void count(Counter counter, A value) const {
     add_to(counters + int(counter) * kTile, value);

@@ -90,7 +90,7 @@ constexpr bool check_transition() {
 /// What a transition says of itself. Throws where it has other counters than it names: one that inherits what another
 /// counts, and an info() of its own.
 template <class T>
-TransitionInfo info_of() {
+TransitionInfo checked_info() {
   TransitionInfo info = T::info();
   if (info.counters.size() != std::size_t(T::kCounters))
     throw std::logic_error("transition " + info.name + " names other counters than it has");

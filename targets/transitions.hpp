@@ -40,7 +40,7 @@ const CpuTransitions& cpu_transitions() {
         static const BlockTransitionOf<Transition, L, E, Model> transition;
         p = &transition;
       };
-      t = {info_of<Transition>(), {}};
+      t = {checked_info<Transition>(), {}};
       t.known_steps[0] = known_steps<Transition, float>;
       t.known_steps[1] = known_steps<Transition, double>;
       t.alone = t.alone || Transition::kSelfEnding;

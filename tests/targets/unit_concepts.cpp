@@ -91,9 +91,9 @@ struct WithoutNames : Regeneration {
 };
 
 TEST(Concepts, ATransitionNamesWhatItCounts) {
-  for_each_transition([]<class Transition>() { EXPECT_NO_THROW(info_of<Transition>()); });
-  EXPECT_EQ(info_of<Regeneration>().counters.size(), 2u);
-  EXPECT_THROW(info_of<WithoutNames>(), std::logic_error);
+  for_each_transition([]<class Transition>() { EXPECT_NO_THROW(checked_info<Transition>()); });
+  EXPECT_EQ(checked_info<Regeneration>().counters.size(), 2u);
+  EXPECT_THROW(checked_info<WithoutNames>(), std::logic_error);
 }
 
 /// A model and a back end without one member.
