@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
 #include "host/options/target_input.hpp"
 #include "host/runs/chain_run.hpp"
@@ -28,6 +29,7 @@ struct Figures {
   // What a leapfrog step moves where no row stays in registers or cache: position, momentum and gradient,
   // each read and written once.
   double bytes_per_gradient;
+  double moved() const { return gradients_per_s * bytes_per_gradient; }  // bytes a second
 };
 
 /// Warm chains for about `seconds`, recording as a run does: the best of five.
@@ -88,81 +90,119 @@ void check_file(const std::filesystem::path& file) {
   ensure_writable_folder(std::filesystem::absolute(file).parent_path());
 }
 
-int bench(int argc, char** argv) {
+struct BenchOptions {
+  RunOptions run;
+  int dim = 0, samples = 5;
+  double seconds = 3;
+  std::string json, weights;
+  std::vector<std::string> settings;
+  std::vector<int> chains = {1024};
+};
+
+void add_options(CLI::App& app, BenchOptions& o) {
+  app.add_option("--target", o.run.target, "target")->capture_default_str();
+  app.add_option("--data", o.run.data, "its data, where it needs some");
+  app.add_option("--weights", o.weights, "weights of target decoder (one simulated image)");
+  app.add_option("--data-dir", o.run.data_dir, "where they are looked for");
+  app.add_option("--dim", o.dim, "dimension, for targets that have one")->check(CLI::Range(1, 100000));
+  app.add_option("--chains", o.chains, "chains, or several numbers of them: 1024,65536")
+      ->capture_default_str()
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--sampler", o.run.sampler, "sampler")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pe", "hmc"}));
+  app.add_option("--pseudo-samples", o.samples, "N of pe")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--set", o.settings, "a setting: target.KEY=VALUE or sampler.KEY=VALUE; may be repeated")
+      ->take_all();
+  app.add_option("--precision", o.run.precision, "precision")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"single", "mixed", "double"}));
+  app.add_option("--device", o.run.device, "device")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--threads", o.run.threads, "only this many threads (default: 1, 2, 4, ... all)")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--seconds", o.seconds, "time for each measurement")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return value >= 0.01 && value <= 3600 ? "" : "Value " + text + " not in range 0.01 to 3600";
+      });
+  app.add_option("--json", o.json, "write the figures to this file");
+}
+
+/// What the command line asks for; none where that is help, which is printed.
+std::optional<BenchOptions> read_options(int argc, char** argv) {
   CLI::App app(
       "Throughput of the whole sampler (random numbers, leapfrog, acceptance, accumulation): target "
       "gradients\n"
       "per second, and the fraction of the measured fused-multiply-add peak (of the measured rate of matrix "
       "products, where gradients are such) that the gradients alone make up.",
       "lockstep-bench");
-  RunOptions run;
+  BenchOptions o;
+  RunOptions& run = o.run;
   run.target = "mixture20";
   run.quiet = true;
   run.sampler = "pe";
-  int dim = 0, samples = 5;
-  double seconds = 3;
-  std::string json, weights;
-  std::vector<std::string> settings;
-  std::vector<int> chains = {1024};
-  app.add_option("--target", run.target, "target")->capture_default_str();
-  app.add_option("--data", run.data, "its data, where it needs some");
-  app.add_option("--weights", weights, "weights of target decoder (one simulated image)");
-  app.add_option("--data-dir", run.data_dir, "where they are looked for");
-  app.add_option("--dim", dim, "dimension, for targets that have one")->check(CLI::Range(1, 100000));
-  app.add_option("--chains", chains, "chains, or several numbers of them: 1024,65536")
-      ->capture_default_str()
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--sampler", run.sampler, "sampler")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"pe", "hmc"}));
-  app.add_option("--pseudo-samples", samples, "N of pe")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--set", settings, "a setting: target.KEY=VALUE or sampler.KEY=VALUE; may be repeated")
-      ->take_all();
-  app.add_option("--precision", run.precision, "precision")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"single", "mixed", "double"}));
-  app.add_option("--device", run.device, "device")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--threads", run.threads, "only this many threads (default: 1, 2, 4, ... all)")
-      ->check(CLI::Range(1, 65536));
-  app.add_option("--seconds", seconds, "time for each measurement")
-      ->capture_default_str()
-      ->check([](const std::string& text) {
-        const double value = std::strtod(text.c_str(), nullptr);
-        return value >= 0.01 && value <= 3600 ? "" : "Value " + text + " not in range 0.01 to 3600";
-      });
-  app.add_option("--json", json, "write the figures to this file");
+  add_options(app, o);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);
+    if (e.get_exit_code() == 0) {
+      app.exit(e);
+      return {};
+    }
     throw UserError(std::string(e.what()) + " (lockstep-bench cannot start). See lockstep-bench --help");
   }
-  if (!weights.empty()) run.target_settings = {{"weights", weights}, {"images", "simulate:1"}};
-  if (dim > 0) run.target_settings["dim"] = dim;
-  if (run.sampler == "pe") run.sampler_settings["pseudo_samples"] = samples;
-  for (const std::string& text : settings) {
+  if (!o.weights.empty()) run.target_settings = {{"weights", o.weights}, {"images", "simulate:1"}};
+  if (o.dim > 0) run.target_settings["dim"] = o.dim;
+  if (run.sampler == "pe") run.sampler_settings["pseudo_samples"] = o.samples;
+  for (const std::string& text : o.settings) {
     const SetOption option = parse_set(text);
     (option.scope == "target" ? run.target_settings : run.sampler_settings)[option.key] = option.value;
   }
   if (run.sampler == "hmc" && !run.sampler_settings.contains("num_leapfrog") &&
       !run.sampler_settings.contains("trajectory_time"))
     run.sampler_settings["trajectory_time"] = 1.0;
+  return o;
+}
+
+std::vector<int> numbers_of_threads(const RunOptions& run, bool cuda) {
+  if (run.threads > 0) return {run.threads};
+  if (cuda) return {hardware_threads()};
+  std::vector<int> threads;
+  for (int t = 1; t <= hardware_threads();
+       t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
+    threads.push_back(t);
+  return threads;
+}
+
+/// A line of the file; bandwidth: of copies on the device, or 0.
+nlohmann::ordered_json row_of(int chains, const Figures& f, double bandwidth) {
+  nlohmann::ordered_json row = {{"chains", chains},
+                                {"threads", f.threads},
+                                {"gradients_per_s", f.gradients_per_s},
+                                {"gradients_per_cpu_s", f.gradients_per_cpu_s},
+                                {"steps_per_iteration", f.steps_per_iteration},
+                                {"fraction_of_peak", f.fraction},
+                                {"peak_gflops", f.peak * 1e-9}};
+  if (bandwidth > 0)
+    row.update({{"bytes_per_gradient", f.bytes_per_gradient},
+                {"fraction_of_bandwidth", f.moved() / bandwidth},
+                {"copy_bandwidth_gb_s", bandwidth * 1e-9}});
+  return row;
+}
+
+int bench(int argc, char** argv) {
+  auto options = read_options(argc, argv);
+  if (!options) return 0;
+  RunOptions& run = options->run;
   const auto target = build_target(run);
   const SamplerConfig config = sampler_config(run, target->dim(), target->tails());  // refuses what is wrong
-  if (!json.empty()) check_file(json);
+  if (!options->json.empty()) check_file(options->json);
   const RunContext context = make_context(run, *target, "bench");
-  std::vector<int> threads;
-  if (run.threads > 0)
-    threads = {run.threads};
-  else if (context.cuda)
-    threads = {hardware_threads()};
-  else
-    for (int t = 1; t <= hardware_threads();
-         t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
-      threads.push_back(t);
+  const std::vector<int> threads = numbers_of_threads(run, context.cuda);
   nlohmann::ordered_json out = {{"target", run.target},
                                 {"dim", target->dim()},
                                 {"sampler", run.sampler},
@@ -181,31 +221,20 @@ int bench(int argc, char** argv) {
 #endif
   fmt::print("{:>8} {:>8} {:>14} {:>18} {:>10}{}\n", "chains", "threads", "gradients/s", "fraction of peak",
              "scaling", bandwidth > 0 ? "  rows' bytes / copy bandwidth" : "");
-  for (int n : chains) {
+  for (int n : options->chains) {
     run.chains = n;
     double first = 0;
     for (int t : threads) {
-      const Figures f = measure(run, *target, t, seconds);
-      const double moved = f.gradients_per_s * f.bytes_per_gradient;
+      const Figures f = measure(run, *target, t, options->seconds);
       if (first == 0) first = f.gradients_per_s / t;
       fmt::print("{:>8} {:>8} {:>14.3e} {:>18.3f} {:>10.2f}{}\n", n, t, f.gradients_per_s, f.fraction,
                  f.gradients_per_s / first / threads[0],
-                 bandwidth > 0 ? fmt::format("  {:.3f}", moved / bandwidth) : "");
+                 bandwidth > 0 ? fmt::format("  {:.3f}", f.moved() / bandwidth) : "");
       std::fflush(stdout);
-      out["runs"].push_back({{"chains", n},
-                             {"threads", t},
-                             {"gradients_per_s", f.gradients_per_s},
-                             {"gradients_per_cpu_s", f.gradients_per_cpu_s},
-                             {"steps_per_iteration", f.steps_per_iteration},
-                             {"fraction_of_peak", f.fraction},
-                             {"peak_gflops", f.peak * 1e-9}});
-      if (bandwidth > 0)
-        out["runs"].back().update({{"bytes_per_gradient", f.bytes_per_gradient},
-                                   {"fraction_of_bandwidth", moved / bandwidth},
-                                   {"copy_bandwidth_gb_s", bandwidth * 1e-9}});
+      out["runs"].push_back(row_of(n, f, bandwidth));
     }
   }
-  if (!json.empty()) write_atomically(json, out.dump(2) + "\n");
+  if (!options->json.empty()) write_atomically(options->json, out.dump(2) + "\n");
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Adiabatic Monte Carlo as a transition: trajectories that sweep the inverse temperature of a path up and down.
 #include "kernels/hmc.hpp"
 
 namespace lockstep {
@@ -9,7 +10,7 @@ template <bool kVolume>
 struct AdiabaticFlow : Hmc {
   enum Setting { sweep_rate };
   enum Field { direction, log_volume, swept, kFields };
-  enum Counter { metastable };
+  enum Counter { metastable, kCounters };
   static constexpr double kHalted = 0.01;  // of the mean speed of u
 
   static TransitionInfo info() {
@@ -128,16 +129,16 @@ struct AdiabaticFlow : Hmc {
 /// whose r is n, and whose h has log z(beta) in the place of beta log zeta).
 ///
 /// What it has: h is conserved, u moves in one direction, and the flow back is that with -p and -s. What it has not:
-/// volume, of which they say otherwise. Its divergence is s r dh/du, which is not zero, so that the published algorithm, which accepts all that it
-/// reaches, does not carry base to target, but for n to infinity, where dh/du averages out; and trajectories whose level
-/// holds no state at other temperatures halt on their way (metastabilities, p to 0). Nor can it be run as published: it asks
-/// for log z(beta), which it estimates as it goes.
+/// volume, of which they say otherwise. Its divergence is s r dh/du, which is not zero, so that the published
+/// algorithm, which accepts all that it reaches, does not carry base to target, but for n to infinity, where dh/du
+/// averages out; and trajectories whose level holds no state at other temperatures halt on their way (metastabilities,
+/// p to 0). Nor can it be run as published: it asks for log z(beta), which it estimates as it goes.
 ///
-/// Here it is a Metropolis proposal, and exact. A leapfrog step (push_both, drift of x and u, push_both) is undone by the
-/// same step with -p and -s; its volume, known to the last digit, goes into log_ratio, for h cancels but for the step's
-/// error. s is part of the state, uniform and independent of (x, u): kept where a trajectory is accepted, turned where it is
-/// rejected (also at the ends of the path, where the density of u falls). Moments and log Z are those of joint continuous tempering
-/// (host/paths/tempered_run.hpp), not integrals along trajectories.
+/// Here it is a Metropolis proposal, and exact. A leapfrog step (push_both, drift of x and u, push_both) is undone by
+/// the same step with -p and -s; its volume, known to the last digit, goes into log_ratio, for h cancels but for the
+/// step's error. s is part of the state, uniform and independent of (x, u): kept where a trajectory is accepted, turned
+/// where it is rejected (also at the ends of the path, where the density of u falls). Moments and log Z are those of
+/// joint continuous tempering (host/paths/tempered_run.hpp), not integrals along trajectories.
 ///
 /// Counts the trajectories that halt: in whose second half u makes less than a hundredth of its mean way. Costs the
 /// gradients of HMC. In one dimension momenta near zero make some one in twenty halt for no other reason.

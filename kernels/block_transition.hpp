@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kernels/launch_cpu.hpp"
-#include "kernels/transition.hpp"
+#include "kernels/transition_function.hpp"
 
 namespace lockstep {
 inline namespace HWY_NAMESPACE {
@@ -95,21 +95,6 @@ class BlockTransition {
  protected:
   BlockTransition(bool takes_gradients, bool takes_energies, bool ends_itself)
       : gradients(takes_gradients), energies(takes_energies), self_ending(ends_itself) {}
-};
-
-/// What kernels/transition.hpp asks of a transition, for one model in one precision.
-template <class T, class L, class E, class Model>
-concept TransitionFunction = requires(const BlockIteration<L, E, Model>& t,
-                                      const typename BlockIteration<L, E, Model>::Group& w,
-                                      Proposal<L, E>& proposal) {
-  { T::info() } -> std::same_as<TransitionInfo>;
-  { T::template known_steps<scalar_t<L>>(t.spec, t.number, KnownRows<scalar_t<L>>()) } -> std::same_as<int>;
-  { T::template begin<L, E>(t.model, t.spec, t.draw(w), w) } -> std::same_as<Proposal<L, E>>;
-  T::move(t.model, t.draw(w), L(1), proposal, w);
-  T::push(t.model, t.draw(w), L(1), proposal, w);
-  T::end(t.model, proposal, w);
-  T::decided(t.model, t.spec, t.draw(w), proposal, w);
-  requires std::derived_from<T, TransitionDefaults>;
 };
 
 template <class Transition, class L, class E, class Model>

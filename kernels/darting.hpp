@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Darting Monte Carlo as a transition: jumps between ellipsoids around known modes.
 #include "kernels/mode_mixture.hpp"
 
 namespace lockstep {
@@ -10,7 +11,7 @@ namespace lockstep {
 ///
 /// List "darts": as of ModeMixture, its other number the squared radius.
 struct Darting : ModeMixture {
-  enum Counter { proposed, accepted };
+  enum Counter { proposed, accepted, kCounters };
   static TransitionInfo info() {
     return {.name = "darting",
             .summary = "darts between ellipsoids around known modes",

@@ -66,9 +66,10 @@ struct Lanes : Workspace<V, VE> {
   double* counters;            // rows of kTile
   SharedLists<L> shared;
   const double* settings;
-  template <class A>
-  LOCKSTEP_FN void count(int counter, A value) const {
-    add_to(counters + counter * kTile, value);
+  /// Of an enum that ends with kCounters: there is memory for as many (checked_info), and for none where there is none.
+  template <class Counter, class A>
+  requires(Counter::kCounters > 0) LOCKSTEP_FN void count(Counter counter, A value) const {
+    add_to(counters + int(counter) * kTile, value);
   }
 };
 

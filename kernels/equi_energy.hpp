@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// The equi-energy sampler as a transition, a baseline.
 #include "kernels/tempered_levels.hpp"
 
 namespace lockstep {
@@ -118,7 +119,7 @@ struct EquiEnergy : TemperedLevels {
                                                                     energy_there<V, L>(model, w), f, w)
                                                : V(0.0);
       const auto accepted = decide_level<L>(model, draw, level, correction, w);
-      w.count(walked + level - 1, select(accepted, V(1.0), V(0.0)));
+      w.count(Counter(walked + level - 1), select(accepted, V(1.0), V(0.0)));
       if (level < kLevels - 1) {
         w.count(tried, f.jumps[0]);
         w.count(exchanged, select(accepted, V(f.jumps[0]), V(0.0)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// The Metropolis-adjusted Langevin algorithm as a transition.
 #include "kernels/hmc.hpp"
 
 namespace lockstep {

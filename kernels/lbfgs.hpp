@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Descents to modes by L-BFGS, as a transition that samples nothing.
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Jumps between known modes, and draws of the base, as a transition that follows others.
 #include "kernels/base.hpp"
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
@@ -25,7 +26,7 @@ namespace lockstep {
 /// List "modes" of each unit: the number of modes K and of components of the base B; then of each mode its place (d), L^-1
 /// and L (lower triangles, by rows), log |L|; of each component the same, but for the weight of all before it at the end.
 struct ModeJump : WithoutGradients {
-  enum Counter { proposed, accepted };
+  enum Counter { proposed, accepted, kCounters };
   static TransitionInfo info() {
     return {.name = "mode_jump",
             .summary = "jumps between known modes",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// What transitions that propose from a mixture of normals at known modes have in common.
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 
@@ -13,8 +14,9 @@ namespace lockstep {
 /// Where x is in no component it stays; a draw beyond its own component is refused. Leaves the density invariant whatever the
 /// list holds, as long as that does not change. Of models of several samples nothing is proposed. Costs the gradient of y.
 ///
-/// A mixture's numbers, from `at` on in a unit's list, where there are several of them: the number of components K, and another; of each its mean (d), L^-1 and L (lower triangles, by rows),
-/// log(w_k (2 pi)^(-d/2) / |L_k|), and the sum of the weights to its own and with it.
+/// A mixture's numbers, from `at` on in a unit's list, where there are several of them: the number of components K, and
+/// another; of each its mean (d), L^-1 and L (lower triangles, by rows), log(w_k (2 pi)^(-d/2) / |L_k|), and the sum of
+/// the weights to its own and with it.
 struct ModeMixture : WithoutGradients {
   static constexpr int kHeader = 2;
   static constexpr double kAll = 1e300;

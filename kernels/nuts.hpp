@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// The no-U-turn sampler as a transition.
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 
@@ -10,7 +11,7 @@ template <bool kChecks>
 struct NutsTree : TransitionDefaults {
   static constexpr bool kSelfEnding = true, kEnergies = true;
   static constexpr int kMostDepth = 10;
-  enum Counter { saturated };
+  enum Counter { saturated, kCounters };
 
   /// What of a tree stands in the fields of a chain: numbers, rows of a position's length each, and what is cached with two
   /// states (Model::cache_rows(): at most 4 and twice a position's).

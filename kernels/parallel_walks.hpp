@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Parallel tempering of random walks as a transition, a baseline.
 #include "kernels/tempered_levels.hpp"
 
 namespace lockstep {
@@ -65,7 +66,7 @@ struct ParallelWalks : TemperedLevels {
     const int level = level_of(s);
     if (level > 0) {
       const auto accepted = decide_level<L>(model, draw, level, V(0.0), w);
-      w.count(walked + level - 1, select(accepted, V(1.0), V(0.0)));
+      w.count(Counter(walked + level - 1), select(accepted, V(1.0), V(0.0)));
       return;
     }
     const Exchange<W> f(model.rows(), w);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Random numbers on the host, as many as are asked for.
 #include "kernels/philox.hpp"
 
 namespace lockstep {
@@ -7,7 +8,8 @@ namespace lockstep {
 /// As many draws on the host as are asked for, of which nobody knows beforehand how many they are. Stream
 /// `number` is a function of what it is for: its words are those of the counters
 ///   (purpose << 24 | block, carry of the block, number's low half, number's high half),
-/// so that streams may be begun in any order, by any thread, with the same bits of uniforms from every standard library; normals are rounded as its functions are.
+/// so that streams may be begun in any order, by any thread, with the same bits of uniforms from every standard
+/// library; normals are rounded as its functions are.
 class RandomStream {
  public:
   RandomStream(Purpose purpose, StreamKey key, std::uint64_t number = 0)

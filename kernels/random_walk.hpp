@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Random-walk Metropolis as a transition.
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Regenerations as a transition that follows others: when a chain begins anew.
 #include "kernels/mode_mixture.hpp"
 
 namespace lockstep {
@@ -19,19 +20,20 @@ namespace lockstep {
 /// iterations is in its fields: a tour has N states and the sums S_j of their coordinates; the stretch before the first
 /// such time and the tour that is open belong to none.
 ///
-/// **What it goes by may be learned while it runs**, at such times alone (Gilks, Roberts & Sahu 1998): the next tour may go
-/// by another q and c, whatever they were made of, if it begins with a draw of the Q that belongs to them. The list then holds
-/// the newest mixture, the one before, and how many came before the newest (its epoch). A chain goes on by the one that it
-/// began its tour with; when that ends and there is a newer one, it waits outside all tours, and its next is begun by the
-/// first proposal y of the newer q that is kept with probability min(1, w(y) / c): a draw of Q by rejection. What is in no tour
-/// yet goes by the newest. Lists may change between launches, once no chain of a unit goes by the one before. Where a tour of length N and sum S begins with
-/// that, E(S - m N) is 0 given all that was before, m the target's mean, so that the ratio of sums over tours holds; means
-/// over all iterations are no longer those of a chain that leaves the target invariant.
+/// **What it goes by may be learned while it runs**, at such times alone (Gilks, Roberts & Sahu 1998): the next tour
+/// may go by another q and c, whatever they were made of, if it begins with a draw of the Q that belongs to them. The
+/// list then holds the newest mixture, the one before, and how many came before the newest (its epoch). A chain goes on
+/// by the one that it began its tour with; when that ends and there is a newer one, it waits outside all tours, and its
+/// next is begun by the first proposal y of the newer q that is kept with probability min(1, w(y) / c): a draw of Q by
+/// rejection. What is in no tour yet goes by the newest. Lists may change between launches, once no chain of a unit
+/// goes by the one before. Where a tour of length N and sum S begins with that, E(S - m N) is 0 given all that was
+/// before, m the target's mean, so that the ratio of sums over tours holds; means over all iterations are no longer
+/// those of a chain that leaves the target invariant.
 ///
 /// List "regeneration": as of ModeMixture, its other number log c; and where that is learned, the mixture before in the same
 /// form, if chains go by it, and the epoch. The settings are read by who makes it.
 struct Regeneration : ModeMixture {
-  enum Counter { accepted, regenerated };
+  enum Counter { accepted, regenerated, kCounters };
   /// Fields of a chain: these, then rows of a position (how many of them `Row` says, each).
   enum Number { begun, length, closed, sum_n, sum_nn, made, taken, epoch, waits, kNumbers };
   enum Row { open, sum_s, sum_ss, sum_ns, kRows };

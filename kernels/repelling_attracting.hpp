@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Repelling-attracting Metropolis as a transition.
 #include "kernels/leapfrog.hpp"
 #include "kernels/transition.hpp"
 
@@ -25,7 +26,7 @@ namespace lockstep {
 struct RepellingAttracting : TransitionDefaults {
   static constexpr bool kGradients = false, kEnergies = true, kSelfEnding = true;
   enum Setting { most_proposals, log_epsilon };
-  enum Counter { evaluations, downhill, uphill, capped };
+  enum Counter { evaluations, downhill, uphill, capped, kCounters };
   static TransitionInfo info() {
     return {
         .name = "ram",

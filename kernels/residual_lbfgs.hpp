@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Descents to modes that are not known yet: L-BFGS on what is left of the energy beside those known.
 #include "kernels/lbfgs.hpp"
 #include "kernels/mode_mixture.hpp"
 

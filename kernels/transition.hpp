@@ -22,7 +22,7 @@
 //
 // Its own data it declares (TransitionInfo) and finds in the rows of its chains, all in double, lanes wide_t<L>:
 //   w.fields[row]            what a chain carries from iteration to iteration, zero at first
-//   w.count(k, value)        adds to its k-th counter
+//   w.count(k, value)        adds to its counter k, of an enum that ends with kCounters: as many as it has names for
 //   w.shared.get(k, index)   its k-th list, one for each unit of chains (Engine::set_shared); w.shared.size(k)
 // and likewise the numbers that a user sets, a double for all chains:
 //   w.settings[k]            its k-th setting
@@ -105,6 +105,7 @@ struct TransitionDefaults {
   /// `push` may raise proposal.steps: it ends when it sees fit. The block driver then lets each chain begin its next
   /// iteration while others go on with theirs; begin wants one step at least.
   static constexpr bool kSelfEnding = false;
+  static constexpr int kCounters = 0;  // else of the enum that it counts by
   template <class Model, class D, class P, class W>
   LOCKSTEP_FN static void decided(const Model&, const LaunchSpec&, const D&, const P&, const W&) {}
 };

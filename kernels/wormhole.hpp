@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Wormhole Hamiltonian Monte Carlo along a vector field, as a transition.
 #include "kernels/wormhole_field.hpp"
 
 namespace lockstep {
@@ -8,7 +9,7 @@ namespace lockstep {
 template <bool kVolume, bool kWayBack>
 struct WormholeFlow : Hmc {
   enum Setting { influence, complete, worlds, separation };
-  enum Cause { unsolved, no_way_back, crowded, outside, by_ratio, kCauses = by_ratio };
+  enum Cause { unsolved, no_way_back, crowded, outside, by_ratio, kCauses = by_ratio, kCounters };
 
   static TransitionInfo info() {
     TransitionInfo info = Hmc::info();
@@ -138,7 +139,7 @@ struct WormholeFlow : Hmc {
   template <class V, class W>
   LOCKSTEP_FN static void count_causes(V cause, const W& w) {
     for (int k = 0; k < kCauses; ++k)
-      w.count(k, select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
+      w.count(Cause(k), select(mask_and(cause > V(k - 0.5), cause < V(k + 0.5)), V(1.0), V(0.0)));
   }
   template <class Model, class W>
   LOCKSTEP_FN static WormholeRows<W> rows_of(const Model& model, const W& w) {
@@ -193,10 +194,11 @@ struct WormholeFlow : Hmc {
 ///
 ///   log |det(I + e/2 B(x))| - log |det(I - e/2 B(x'))|,   B(x) = sum_k <v, n_k> n_k grad m_k(x)',
 ///
-/// whose sum over the steps is added to log_ratio. The implicit equation is solved in each chain to 1e-10; a trajectory is
-/// rejected where that does not end, where the step back does not return (the map would be no involution), where over 24
-/// wormholes are felt at one place, and where it leaves a box; each is counted, and so is what the ratio rejects. Leaves the density invariant whatever the
-/// network, as long as that does not change within a trajectory; without one it is HMC.
+/// whose sum over the steps is added to log_ratio. The implicit equation is solved in each chain to 1e-10; a trajectory
+/// is rejected where that does not end, where the step back does not return (the map would be no involution), where
+/// over 24 wormholes are felt at one place, and where it leaves a box; each is counted, and so is what the ratio
+/// rejects. Leaves the density invariant whatever the network, as long as that does not change within a trajectory;
+/// without one it is HMC.
 ///
 /// The flow itself changes H, dH/dt = <grad U, f>, however short its steps: the ratio rejects for that too. Step sizes follow
 /// the rest of the change alone, min(1, exp(-(H' - H - sum of e/2 <grad U, f> at both ends of each drift))), and are as

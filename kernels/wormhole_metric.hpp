@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Wormhole Hamiltonian Monte Carlo in a metric of its own, as a transition.
 #include "kernels/wormhole.hpp"
 #include "kernels/wormhole_geometry.hpp"
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "kernels/block_cuda.cuh"
+#include "kernels/transition_function.hpp"
 #include "targets/engine_cuda_memory.hpp"
 #include "targets/models.hpp"
 
@@ -27,8 +28,9 @@ const CudaTransitions& cuda_transitions() {
       p = &transition;
     };
     CudaTransitions t;
-    std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
-               t);
+    if constexpr (check_transition<Transition, OpaquePath>())
+      std::apply(
+          [&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); }, t);
     return t;
   }();
   return all;

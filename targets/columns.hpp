@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Columns of numbers in the data of a target.
 #include <cmath>
 
 #include "targets/target.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Matrix products on a GPU, by cuBLAS.
 #include <cublas_v2.h>
 
 #include <memory>

@@ -73,7 +73,7 @@ class EngineMemory : public Engine {
   MomentLayout moment_layout() const override { return moments_; }
 
   void set_parameters(int first, std::span<const double> rows) override {
-    put_rows(parameters_, shape_.layout.rows(), first, int(rows.size()) / chains_, rows);
+    put_rows(parameters_, shape_.layout.rows(), first, int(rows.size() / std::size_t(chains_)), rows);
   }
   void set_position(std::span<const double> rows) override {
     put_rows(position_, shape_.rows, 0, shape_.rows, rows);
@@ -95,7 +95,8 @@ class EngineMemory : public Engine {
     return out;
   }
   void set_state(std::span<const double> rows) override {
-    if (rows.size() != state().size()) throw std::invalid_argument("a state of other chains");
+    if (rows.size() != std::size_t(state_rows()) * chains_)
+      throw std::invalid_argument("a state of other chains");
     each_state([&](auto& to, int total, int first, int count) {
       put_rows(to, total, first, count, rows);
       rows = rows.subspan(std::size_t(count) * chains_);
@@ -257,6 +258,12 @@ class EngineMemory : public Engine {
         if (field.saved) f(fields_, size_.field, first, rows);
         first += rows;
       }
+  }
+
+  int state_rows() {
+    int rows = 1;  // the holders
+    each_state([&](auto&, int, int, int count) { rows += count; });
+    return rows;
   }
 
   template <class T>

@@ -71,8 +71,8 @@ std::unique_ptr<Engine> make_engine_for(const Density& density, const EngineSpec
   return engine ? std::move(engine) : make_engine_of_dim<Backend, R, E, 0>(density, spec);
 }
 
-/// Whether a run goes through the fused driver: HMC, without settings of its own, on densities without matrix products, and a model that the back end
-/// compiles it for.
+/// Whether a run goes through the fused driver: HMC, without settings of its own, on densities without matrix products,
+/// and a model that the back end compiles it for.
 template <class Backend, class Density>
 bool is_fused(const EngineSpec& spec) {
   return !Density::kBatch && !spec.blocks && spec.then.empty() &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Matrix products on the CPU by one matrix that stays the same.
 #include <Eigen/Core>
 #include <algorithm>
 

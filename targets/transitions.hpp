@@ -4,6 +4,9 @@
 // no density.
 #include <tuple>
 
+// First: complaints say by how many others it came.
+#include "kernels/transition_function.hpp"
+
 #include "kernels/block_cpu.hpp"
 #include "targets/models.hpp"
 
@@ -31,16 +34,20 @@ struct CpuTransitions : TransitionInfo {
 template <class Transition>
 const CpuTransitions& cpu_transitions() {
   static const CpuTransitions all = [] {
-    const auto fill = []<class L, class E, class Model>(const BlockTransition<L, E, Model>*& p) {
-      static const BlockTransitionOf<Transition, L, E, Model> transition;
-      p = &transition;
-    };
-    CpuTransitions t{Transition::info(), {}};
-    t.known_steps[0] = known_steps<Transition, float>;
-    t.known_steps[1] = known_steps<Transition, double>;
-    t.alone = t.alone || Transition::kSelfEnding;
-    std::apply([&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
-               t.of);
+    CpuTransitions t;
+    if constexpr (check_transition<Transition, OpaquePath>()) {
+      const auto fill = []<class L, class E, class Model>(const BlockTransition<L, E, Model>*& p) {
+        static const BlockTransitionOf<Transition, L, E, Model> transition;
+        p = &transition;
+      };
+      t = {checked_info<Transition>(), {}};
+      t.known_steps[0] = known_steps<Transition, float>;
+      t.known_steps[1] = known_steps<Transition, double>;
+      t.alone = t.alone || Transition::kSelfEnding;
+      std::apply(
+          [&](auto&... precision) { (std::apply([&](auto&... p) { (fill(p), ...); }, precision), ...); },
+          t.of);
+    }
     return t;
   }();
   return all;

@@ -26,16 +26,20 @@ inline void number_chains(EngineSpec& spec, const std::vector<std::uint32_t>& un
     }
 }
 
+/// Chains of each of the units that so many numbers are of, `each` of them. (All chains' numbers may be more than an int.)
+inline int chains_of_unit(int chains, std::size_t numbers, int each = 1) {
+  return chains / int(numbers / std::size_t(each));
+}
 /// One number per unit spread to its chains.
 inline void set_per_unit(Engine& engine, int row, const std::vector<double>& per_unit) {
-  const int per = engine.chains() / int(per_unit.size());
+  const int per = chains_of_unit(engine.chains(), per_unit.size());
   std::vector<double> values(engine.chains());
   for (int c = 0; c < engine.chains(); ++c) values[c] = per_unit[c / per];
   engine.set_parameters(row, values);
 }
 /// [unit][dim] spread to the chains, from row `first` on.
 inline void set_axis(Engine& engine, int first, const std::vector<double>& per_unit_and_axis, int dim) {
-  const int chains = engine.chains(), per = chains * dim / int(per_unit_and_axis.size());
+  const int chains = engine.chains(), per = chains_of_unit(chains, per_unit_and_axis.size(), dim);
   std::vector<double> rows(std::size_t(dim) * chains);
   for (int i = 0; i < dim; ++i)
     for (int c = 0; c < chains; ++c)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Complains about functions of more than 80 lines and about lists of more than 6 parameters, in host/, targets/,
-kernels/ and plot/. A lambda is a function too, and its lines are also those of the function it stands in.
+kernels/, bench/ and plot/. A lambda is a function too, and its lines are also those of the function it stands in.
 
     sizes.py [--root FOLDER] [--self-check]
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from sources import parse, read_tree
 
 MOST_LINES, MOST_PARAMETERS = 80, 6
+FOLDERS = ["host", "targets", "kernels", "bench"]
 
 
 def of_sources(tree):
@@ -69,7 +70,7 @@ def main():
     if args.self_check:
         self_check()
     scripts = {p.relative_to(args.root).as_posix(): p.read_text() for p in sorted((args.root / "plot").glob("*.py"))}
-    found = complaints(of_sources(read_tree(args.root, ["host", "targets", "kernels"]))) + complaints(of_scripts(scripts))
+    found = complaints(of_sources(read_tree(args.root, FOLDERS))) + complaints(of_scripts(scripts))
     for line in found:
         print(line)
     print(f"{len(found)} functions are too long, or take too many parameters")

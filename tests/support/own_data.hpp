@@ -14,6 +14,7 @@ inline constexpr Purpose kOwnDraw = static_cast<Purpose>(200);
 
 /// x' = x + v or x - v for one sample of them, v drawn from the list of the chain's unit; without one it stays.
 struct ListWalk : WithoutGradients {
+  enum Counter { vectors, kCounters };
   static TransitionInfo info() {
     return {.name = "list walk",
             .summary = "a random walk along vectors of a list",
@@ -41,7 +42,7 @@ struct ListWalk : WithoutGradients {
         x.set(i * d + j, select(here, fma(sign, v, x[i * d + j]), x[i * d + j]));
       }
     }
-    w.count(0, count);
+    w.count(vectors, count);
     return {};
   }
   /// Unit u has u + 3 modulo 4 vectors.
@@ -60,6 +61,7 @@ struct ListWalk : WithoutGradients {
 struct SliceWalk : TransitionDefaults {
   static constexpr bool kGradients = false, kEnergies = true, kSelfEnding = true;
   enum Field { low, high, height };
+  enum Counter { evaluations, kCounters };
   static TransitionInfo info() {
     return {.name = "slice walk",
             .summary = "slice sampling along a direction",
@@ -117,7 +119,7 @@ struct SliceWalk : TransitionDefaults {
   LOCKSTEP_FN static void end(const Model& model, Proposal<L, E>& r, const W& w) {
     const auto above = mask_and(w.ce[0] > cast<E>(w.fields[height]), cast_mask<E>(inside_box<L>(model, w.x)));
     r.log_ratio = select(above, w.cache[0] - w.ce[0], E(-std::numeric_limits<scalar_t<E>>::infinity()));
-    w.count(0, r.steps);
+    w.count(evaluations, r.steps);
   }
 };
 
@@ -126,7 +128,7 @@ struct SliceWalk : TransitionDefaults {
 struct ImplicitMidpoint : TransitionDefaults {
   static constexpr bool kSelfEnding = true;
   enum Phase { forward, backward, last, failed };  // what the next evaluation is for
-  enum Counter { unsolved, irreversible };
+  enum Counter { unsolved, irreversible, kCounters };
   static TransitionInfo info() {
     return {.name = "implicit midpoint",
             .summary = "Hamiltonian Monte Carlo by the implicit midpoint rule",
@@ -270,7 +272,7 @@ struct ImplicitMidpoint : TransitionDefaults {
 
 /// Sums of x_0 over tours, which each chain closes at iterations of its own: a share of them, a quarter unless set.
 struct Tours : Hmc {
-  enum Counter { tours, length, sum };
+  enum Counter { tours, length, sum, kCounters };
   static TransitionInfo info() {
     TransitionInfo info = Hmc::info();
     info.name = "tours";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/random_walk.hpp"
+#include "kernels/regeneration.hpp"
 #include "targets/all.hpp"
 #include "targets/all_transitions.hpp"
 #include "targets/engine_cpu_memory.hpp"
@@ -79,8 +80,20 @@ TEST(Concepts, Transitions) {
 
 TEST(Concepts, WhatATransitionTakesIsWhatItSays) {
   for_each_transition([]<class Transition>() {
+    static_assert(check_transition<Transition, OpaquePath>());
     EXPECT_EQ(Transition::info().gradients, Transition::kGradients) << Transition::info().name;
   });
+}
+
+/// Counts as it inherits, but does not say what.
+struct WithoutNames : Regeneration {
+  static TransitionInfo info() { return {}; }
+};
+
+TEST(Concepts, ATransitionNamesWhatItCounts) {
+  for_each_transition([]<class Transition>() { EXPECT_NO_THROW(checked_info<Transition>()); });
+  EXPECT_EQ(checked_info<Regeneration>().counters.size(), 2u);
+  EXPECT_THROW(checked_info<WithoutNames>(), std::logic_error);
 }
 
 /// A model and a back end without one member.

@@ -195,6 +195,13 @@ TEST(Units, NumbersOfChains) {
   EXPECT_EQ(spec.chain.size(), 1u);
 }
 
+TEST(Units, ChainsOfAUnitWhereNumbersAreMoreThanAnIntCounts) {
+  EXPECT_EQ(chains_of_unit(80, 2), 40);
+  EXPECT_EQ(chains_of_unit(80, 2 * 3, 3), 40);
+  EXPECT_EQ(chains_of_unit(1'000'000, 2211, 2211), 1'000'000);  // 2.2e9 numbers of the chains
+  EXPECT_EQ(chains_of_unit(1'000'000, std::size_t(1'000'000) * 2211, 2211), 1);
+}
+
 TEST(Units, MeansOfEachUnit) {
   // Two rows of four chains, two units.
   EXPECT_EQ(unit_means({1, 3, 5, 9, 10, 20, 30, 50}, 0, 4, 2), (std::vector<double>{2, 7}));

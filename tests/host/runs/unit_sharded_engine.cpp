@@ -114,6 +114,7 @@ TEST(ShardedEngine, SwapsStayWithinTheirUnits) {
     run(*after, 9, 14);
     EXPECT_EQ(next->state(), after->state()) << shards;
     EXPECT_THROW(next->set_state(std::vector<double>(7)), std::invalid_argument);
+    EXPECT_THROW(after->set_state(std::vector<double>(one->state().size() + 1)), std::invalid_argument);
   }
 }
 
