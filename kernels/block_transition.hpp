@@ -18,7 +18,7 @@ template <class L, class E, class Model>
 struct BlockIteration {
   using R = scalar_t<L>;
   using S = scalar_t<E>;
-  using Group = Lanes<L, E, GroupRows<L>, GroupRows<E>>;
+  using Group = ChainRows<L, E, GroupRows<L>, GroupRows<E>>;
   const Model& model;
   const LaunchSpec& spec;
   std::uint32_t number;
@@ -65,7 +65,7 @@ void set_lane(Proposal<L, E>& group, int i, const Proposal<one_lane_t<L>, one_la
 /// One chain of a block in its iteration; L and E are lanes of one.
 template <class L, class E, class Model>
 struct ChainIteration {
-  using Chain = Lanes<L, E, Rows<L>, Rows<E>>;
+  using Chain = ChainRows<L, E, Rows<L>, Rows<E>>;
   const Model& model;
   const LaunchSpec& spec;
   Draw<L> draw;

@@ -47,7 +47,7 @@ bool keeps_gradients(const TransitionParts<Transition>& parts) {
 
 /// The rows of one group of lanes.
 template <class L, class E, class V, class VE>
-struct Lanes : Workspace<V, VE> {
+struct ChainRows : Workspace<V, VE> {
   TileRows<L> position, gradient;  // the chain's state
   TileRows<E> cache;
   ParameterRows<L> parameters;
@@ -82,8 +82,9 @@ LOCKSTEP_FN bool any_stored(const int* slot) {
 
 /// The rows of the lanes from chain `first` on (all within one tile), with the given workspace.
 template <class L, class E, class Model, class V, class VE>
-LOCKSTEP_FN Lanes<L, E, V, VE> make_lanes(const Model& model, const BatchView<scalar_t<L>, scalar_t<E>>& b,
-                                          int first, bool covariance, const Workspace<V, VE>& workspace) {
+LOCKSTEP_FN ChainRows<L, E, V, VE> make_lanes(const Model& model,
+                                              const BatchView<scalar_t<L>, scalar_t<E>>& b, int first,
+                                              bool covariance, const Workspace<V, VE>& workspace) {
   const int lane = first % kTile;
   const std::ptrdiff_t tile = first / kTile;
   const auto at = [&](auto* base, int rows) { return base + tile * rows * kTile + lane; };

@@ -14,7 +14,11 @@
 namespace lockstep {
 
 enum class ModelKind { plain, path, pseudo_extended };
-enum class Precision { single, mixed, full };  // state / energies: float/float, float/double, double/double
+enum class Precision {
+  single,
+  mixed,
+  double_
+};  // state / energies: float/float, float/double, double/double
 
 struct ModelSpec {
   ModelKind kind = ModelKind::plain;

@@ -82,7 +82,7 @@ bool check_lanes(const TargetInstance& target, const RunContext& context, const 
     for (int i = 0; i < d; ++i) {
       // The reference sees what the batch sees: positions rounded to the state's precision.
       const double v = x[std::size_t(p) * d + i];
-      rows[std::size_t(i) * kPoints + p] = context.precision == Precision::full ? v : double(float(v));
+      rows[std::size_t(i) * kPoints + p] = context.precision == Precision::double_ ? v : double(float(v));
     }
   engine->set_position(rows);
   engine->initialize();
@@ -97,7 +97,7 @@ bool check_lanes(const TargetInstance& target, const RunContext& context, const 
     for (int i = 0; i < d; ++i)
       worst = larger(worst, std::abs(gradient[std::size_t(i) * kPoints + p] - g[i]) / size);
   }
-  const double limit = context.precision == Precision::full ? 1e-10 : 2e-4;
+  const double limit = context.precision == Precision::double_ ? 1e-10 : 2e-4;
   return report("lanes", worst < limit,
                 fmt::format("{}: largest relative difference from the scalar reference {:.1e}",
                             device_name(context), worst));

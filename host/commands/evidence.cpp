@@ -35,7 +35,7 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
   size.dim = target.dim();
   size.searches = true;
   // What goes once from base to target has as many as the whole budget may come to pay for.
-  const double rounds = run.se > 0 && !c.runs_on() ? std::max(1.0, c.gradients / 1e7) : 1;
+  const double rounds = run.se > 0 && !c.is_resumable() ? std::max(1.0, c.gradients / 1e7) : 1;
   size.chains = std::int64_t(std::max(c.chains, c.particles) * rounds);
   size.particles = c.scout_particles;
   size.transition = c.pseudo_extended.transition;
@@ -45,8 +45,8 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
     model.kind = ModelKind::path;
     if (size.covariance) model.base = base_number<NormalMixture>();  // or less
     size.iterations = 0;                                             // sums are kept by group
-    size.covariance &= c.runs_on();
-    size.trace = c.runs_on() ? traced_iterations(int(size.chains)) : 0;
+    size.covariance &= c.is_resumable();
+    size.trace = c.is_resumable() ? traced_iterations(int(size.chains)) : 0;
   } else {
     const double each = c.gradients / (double(run.chains) * model.pseudo_samples * run.thin) + 1;
     const DrawPlan plan = plan_draws(run.draws, run.chains, std::int64_t(std::min(each, 1e18)), run.thin);
@@ -63,7 +63,7 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
 /// Gates of every method, and what a reader should know before the numbers. `chains`: as many as asked for.
 void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   const double gradients = f.gradients + f.preparation, divergences = f.diagnostics.divergences;
-  if (c.runs_on() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
+  if (c.is_resumable() ? !(f.iterations >= kLeastIterations) : !(c.gradients >= kLeastOfOnePass))
     f.failed.push_back("length");
   if (!(f.diagnostics.acceptance >= 0.2)) f.failed.push_back("acceptance");
   // Those of sequential Monte Carlo are of moves whose step sizes still adapt.
@@ -90,7 +90,7 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   if (f.interrupted) f.warnings.push_back("interrupted");
   if (divergences > 0)
     f.warnings.push_back(fmt::format("{:.0f} divergent transitions: look at the target there", divergences));
-  if (chains > 0 && c.runs_on() && f.chains != chains)
+  if (chains > 0 && c.is_resumable() && f.chains != chains)
     f.warnings.push_back(
         fmt::format("{} chains instead of {}: equal groups, of four or more", f.chains, chains));
 }

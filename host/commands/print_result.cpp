@@ -57,7 +57,10 @@ void print_modes(const ModesSummary& m) {
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
   if (m.base) fmt::print(", a mixture of them the base");
   if (m.expected && *m.expected > 0) {
-    if (*m.visited == *m.expected)
+    if (*m.expected == 1)
+      fmt::print("; {} visited as it should be",
+                 *m.visited == 1 ? "the one that should hold over 1 % was" : "it was not");
+    else if (*m.visited == *m.expected)
       fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
     else
       fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,

@@ -80,7 +80,7 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
 /// to each: the more groups, the less an error leans on few of them.
 int default_groups(const EvidenceConfig& c, int chains, double planned) {
   constexpr int least = 8, most = 64;
-  if (!c.runs_on() || c.is(EvidenceKind::ladder)) return least;
+  if (!c.is_resumable() || c.is(EvidenceKind::ladder)) return least;
   return std::clamp(int(std::min(chains / 32.0, planned / 620 / 128)), least, most);
 }
 
@@ -138,7 +138,7 @@ void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, do
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
   c.chains = whole_groups(c, run.chains > 0 ? run.chains : 256);
   const double growth = std::sqrt(std::max(1.0, planned / 1e7));  // of the copies of a ladder
-  if (c.runs_on()) {
+  if (c.is_resumable()) {
     // What settles takes so many iterations, however many follow.
     const double longer = c.gradients / 1e7 / (copies ? growth : c.chains / 256.0);
     const double share = (copies ? 0.33 : 0.2) / (c.iterations > 0 ? 1 : std::max(1.0, longer));
@@ -192,7 +192,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   // Without a budget of its own a run is laid out for 1e7 gradients, and goes on until its error is small.
   c.gradients = run.gradients > 0 ? run.gradients : 1e8;
   if (!(run.gradients > 0)) c.iterations = run.iterations;
-  if (!c.runs_on()) refuse_of_one_pass(c, run);
+  if (!c.is_resumable()) refuse_of_one_pass(c, run);
   if (c.is(EvidenceKind::items))
     throw UserError("method bound is for targets with many items (images). Use --method auto or ais");
   const double planned = planned_gradients(c, run);
@@ -223,7 +223,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   read_chains(c, s, run, planned);
-  if (!copies && c.runs_on()) run.chains = c.chains;  // for run.toml
+  if (!copies && c.is_resumable()) run.chains = c.chains;  // for run.toml
   s.finish();
   c.effective = s.effective();
 

@@ -41,7 +41,7 @@ struct EvidenceConfig {
   bool start_at_base = false;     // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;  // of method pe
   Settings effective;
-  bool runs_on() const { return of->runs_on(); }
+  bool is_resumable() const { return of->is_resumable(); }
 };
 
 /// Of a run: its budget, or where it ends by an error or a length before that, at most 1e7.

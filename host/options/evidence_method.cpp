@@ -244,7 +244,7 @@ const EvidenceMethod& find_method(const std::string& name) {
 bool method_takes(const std::string& method, const std::string& key) {
   const EvidenceMethod* m = named(method);
   if (m == nullptr) return key != "warmup";  // the name itself is refused elsewhere
-  const bool chain = m->kind != EvidenceKind::items && m->runs_on();
+  const bool chain = m->kind != EvidenceKind::items && m->is_resumable();
   if (key == "chains") return chain && m->kind != EvidenceKind::ladder;
   if (key == "warmup") return m->kind == EvidenceKind::pseudo_extended;
   return key != "iterations" || chain;

@@ -35,7 +35,7 @@ struct EvidenceMethod {
   int (*steps)(double barrier) = nullptr;  // of the schedule, where it takes a number of them, by default
 
   /// Whether its chains run on and on: their state can be saved, and gone on from.
-  bool runs_on() const { return kind != EvidenceKind::annealing && kind != EvidenceKind::particles; }
+  bool is_resumable() const { return kind != EvidenceKind::annealing && kind != EvidenceKind::particles; }
 };
 
 const std::vector<EvidenceMethod>& method_registry();

@@ -6,11 +6,10 @@
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
 #include "host/util/suggest.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 namespace {
-
-constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64;  // the warm-up's numbers follow
 
 /// int z(beta) g(beta) d beta must be finite, or the chain drifts to beta = 0 and x = infinity.
 void require_proper(const ModelSpec& m, int dim, Tails tails) {

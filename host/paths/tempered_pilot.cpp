@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/paths/tempered_pilot.hpp"
+#include "kernels/iterations.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr std::uint32_t kPilotIterations = 0x60000000u;  // the pilot's own range of iteration numbers
 
 std::vector<std::uint32_t> numbers(int count) {
   std::vector<std::uint32_t> n(count);

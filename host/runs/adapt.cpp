@@ -12,6 +12,7 @@
 #include "host/runs/starts.hpp"
 #include "host/runs/tuner.hpp"
 #include "host/runs/window.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 namespace {

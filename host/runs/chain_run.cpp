@@ -12,6 +12,7 @@
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 namespace {
@@ -21,14 +22,12 @@ namespace {
 int gradients_of(const RunContext& context, const SamplerConfig& config, const LaunchSpec& launch,
                  const Frozen& f, std::size_t unit, std::int64_t iteration) {
   const double parameters[] = {f.step_size[unit], f.trajectory_time[unit]};
-  const int steps = config.transition->known_steps[context.precision == Precision::full](
+  const int steps = config.transition->known_steps[context.precision == Precision::double_](
       launch, std::uint32_t(iteration), parameters, config.settings.data());
   return steps < 0 ? steps : int(context.with_jump(steps));
 }
 
 constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
-constexpr std::int64_t kMostIterations = std::int64_t(1)
-                                         << 30;  // of which each has random numbers of its own
 [[noreturn]] void refuse_length() {
   throw UserError(
       "--gradients asks for over 2^30 iterations of a chain (the random numbers are not enough). "
@@ -48,7 +47,7 @@ template <class Gradients>
 std::int64_t iterations_for(double budget, Gradients&& gradients) {
   std::int64_t t = 0;
   for (double spent = 0; spent < budget || t == 0; ++t) {
-    if (t >= kMostIterations) refuse_length();
+    if (t >= kMostPaid) refuse_length();
     spent += std::max(1, gradients(t));
   }
   return t;
@@ -70,7 +69,7 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
           return gradients_of(context, config, launch, f, u, t);
         });
       } else {
-        end.last[u] = kMostIterations;
+        end.last[u] = kMostPaid;
         end.gradients[u] = std::max(1.0, left);
       }
     }

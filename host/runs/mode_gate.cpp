@@ -57,13 +57,14 @@ Due due_of(const Mode& m, double log_z) {
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
 }
 
-/// What the core of mode k should hold; 0 where that is not known, or draws, which are floats, do not tell where in it they are.
+/// What the core of mode k should hold; 0 where that is not known or not over 1 %, or draws, which are floats, do not tell where in it they are.
 double due_of_core(const ModeLibrary& library, int k, double log_z) {
   const Mode& m = library[k];
   if (std::isnan(m.core_log_mass)) return 0;
   std::vector<double> rounded = m.place;
   for (double& x : rounded) x = std::nextafter(float(x), INFINITY);
-  return library.distance(k, rounded.data()) < 1 ? std::exp(m.core_log_mass - log_z) : 0;
+  const double share = std::exp(m.core_log_mass - log_z);
+  return share > kLeastShare && library.distance(k, rounded.data()) < 1 ? share : 0;
 }
 
 void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z,
@@ -104,9 +105,12 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   if (missed > 0) {
     v.failed = "modes";
     v.warnings.push_back(fmt::format(
-        "{} of the {} modes that should hold over 1 % were visited less than a third as often as they should "
-        "be; the largest, {}: run longer, with more chains, or by another method",
-        missed, expected.size(), largest));
+        "{} less than a third as often as {} should be; {}, {}: run longer, with more chains, or by another "
+        "method",
+        expected.size() == 1 ? "the mode that should hold over 1 % was visited"
+                             : fmt::format("{} of the {} modes that should hold over 1 % were visited",
+                                           missed, expected.size()),
+        expected.size() == 1 ? "it" : "they", expected.size() == 1 ? "this one" : "the largest", largest));
   } else if (unseen > 0) {
     if (2 * unseen > int(expected.size())) v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(

@@ -12,7 +12,7 @@ using Vector = Eigen::VectorXd;
 PointEngine::PointEngine(const RunContext& context, std::uint32_t unit, int points,
                          const TransitionInfo* transition, std::vector<double> settings) {
   EngineSpec spec = engine_spec(context, {}, {unit}, points);
-  spec.precision = Precision::full;  // differences of gradients are to be Hessians
+  spec.precision = Precision::double_;  // differences of gradients are to be Hessians
   spec.transition = transition;
   if (transition != nullptr) spec.settings = {std::move(settings)};
   engine_ = make_engine(context, spec);

@@ -66,7 +66,7 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   c.target = &target;
   c.key = make_stream_key(run.seed, label);
   c.precision = run.precision == "single"   ? Precision::single
-                : run.precision == "double" ? Precision::full
+                : run.precision == "double" ? Precision::double_
                                             : Precision::mixed;
   Processes& processes = Processes::all();
   c.threads = run.threads > 0           ? run.threads
@@ -198,7 +198,7 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
     // Descents side by side, differences of gradients, and the library, which outlives them.
     EngineSpec descents = engine_spec(context, {}, {0}, kTile);
     descents.transition = find_transition("lbfgs");
-    descents.precision = Precision::full;
+    descents.precision = Precision::double_;
     const double at_once = descents_at_once(size.dim), around = std::clamp(2 * d, 256.0, 1024.0);
     stage(std::ceil((at_once + around) / kTile) * double(context.target->engine(descents)->bytes()),
           5 * d * (at_once + 2 * d) + 2 * d * d * most_modes(size.dim));

@@ -6,6 +6,7 @@
 
 #include "host/runs/base_density.hpp"
 #include "host/runs/sharded_engine.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 namespace {
@@ -100,7 +101,7 @@ std::unique_ptr<SmcSampler> Scout::pass() const {
   SmcOptions options;
   options.most_levels = kMaxLevels;
   options.moves = kMoves;
-  options.launch.begin = std::uint32_t(round_) << 24;  // a round's own, whoever else takes part
+  options.launch.begin = std::uint32_t(round_) * kScoutIterations;  // a round's own, whoever else takes part
   options.launch.momentum = Purpose::scout_momentum;
   options.launch.accept = Purpose::scout_accept;
   options.launch.num_leapfrog = kLeapfrog;

@@ -12,6 +12,7 @@
 #include "host/runs/mode_base.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,6 @@
 
 namespace lockstep {
 
-inline constexpr std::uint32_t kWarmupIterations = 0x80000000u;  // warm-up's own range of iteration numbers
-
 /// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless
 /// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);

@@ -2,6 +2,7 @@
 #include "host/runs/tuner.hpp"
 
 #include "host/runs/starts.hpp"
+#include "kernels/iterations.hpp"
 
 namespace lockstep {
 
@@ -16,7 +17,7 @@ void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
     engine.initialize();
     LaunchSpec spec;
     spec.key = context.key;
-    spec.begin = kWarmupIterations - 64 + trial;
+    spec.begin = kTrialIterations + trial;
     spec.end = spec.begin + 1;
     spec.num_leapfrog = 1;
     spec.jitter = false;

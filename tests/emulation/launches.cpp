@@ -45,7 +45,7 @@ void expect_equal(const BatchResult& a, const BatchResult& b) {
 
 TEST_P(Launches, BitsAreTheScalarCpus) {
   BatchCase c = GetParam().batch;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     c.precision = precision;
     expect_equal(run_batch(device_, c, {.launches = {2}}), run_batch(scalar_, c));
   }

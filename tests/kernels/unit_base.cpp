@@ -146,7 +146,7 @@ std::vector<double> some(const std::vector<double>& rows, int n, int first, int 
 TEST_P(Mixtures, BitsDoNotDependOnWhoIsInTheTile) {
   // 40 chains of each: tiles of one unit, whose numbers are read once for all, and of two.
   const auto one = make(9, 1), two = make(9, 2), five = make(9, 5);
-  for (const Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (const Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     const auto all = by_engine({{3, &one}, {5, &two}, {6, &five}, {9, &one}}, 40, precision);
     int k = 0;
     for (const auto& [unit, base] : {std::pair{3u, &one}, {5u, &two}, {6u, &five}, {9u, &one}}) {

@@ -73,7 +73,7 @@ class LibraryEngines : public ::testing::TestWithParam<std::string> {
 
 TEST_P(LibraryEngines, NoBitDependsOnTheDivisionOfTheWork) {
   for (const auto& [name, model] : models())
-    for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+    for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
       const BatchCase c = make_case(model, precision);
       const BatchResult whole = run_batch(factory(), c);
       EXPECT_EQ(run_batch(factory(), c, {.threads = 3}), whole) << name;
@@ -86,7 +86,7 @@ TEST_P(LibraryEngines, NoBitDependsOnTheDivisionOfTheWork) {
 /// and not the same bits (a precision that is silently ignored would pass otherwise).
 TEST_P(LibraryEngines, PrecisionsAgreeToRounding) {
   for (const auto& [name, model] : models()) {
-    BatchCase c = make_case(model, Precision::full);
+    BatchCase c = make_case(model, Precision::double_);
     c.iterations = 1;
     c.num_leapfrog = 2;
     c.step_size = 0.02;

@@ -82,7 +82,7 @@ void expect_equal_policies(MemoryInput input, double step_size) {
   for (Kind k :
        {Kind{ModelKind::plain, 1}, Kind{ModelKind::pseudo_extended, 2}, Kind{ModelKind::pseudo_extended, 3},
         Kind{ModelKind::pseudo_extended, 4}, Kind{ModelKind::pseudo_extended, 5}})
-    for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+    for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
       BatchCase c;
       c.model.kind = k.kind;
       c.model.pseudo_samples = k.samples;

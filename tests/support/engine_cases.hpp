@@ -31,7 +31,7 @@ inline Named named(std::string name, std::string target, ModelKind kind, int sam
   Named n{std::move(name), std::move(target), {}};
   n.batch.model.kind = kind;
   n.batch.model.pseudo_samples = samples;
-  n.batch.precision = Precision::full;
+  n.batch.precision = Precision::double_;
   n.batch.chains = 70;
   if (n.target == "mixture20" || n.target == "flower") {  // narrow
     n.batch.step_size = 0.05;

@@ -71,10 +71,10 @@ INSTANTIATE_TEST_SUITE_P(Networks, GpuDecoders,
 
 TEST_P(GpuDecoders, GradientAndEnergyAreTheCpus) {
   const auto target = make_decoder(GetParam());
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full})
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_})
     for (ModelKind kind : {ModelKind::plain, ModelKind::path}) {
       const Pair pair(*target, precision, kind);
-      const double tolerance = precision == Precision::full ? 1e-12 : 1e-5;
+      const double tolerance = precision == Precision::double_ ? 1e-12 : 1e-5;
       expect_close(pair.gpu->gradient(), pair.cpu->gradient(), tolerance, "gradient");
       expect_close(pair.gpu->cache(), pair.cpu->cache(), tolerance, "cache");
     }
@@ -89,10 +89,10 @@ TEST_P(GpuDecoders, OneTransitionIsTheCpus) {
   c.iterations = 10;
   c.num_leapfrog = 4;
   c.step_size = 0.25;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     c.precision = precision;
     const Parity p = compare_transitions(engines(*target, false), engines(*target, true), c);
-    EXPECT_LE(p.position, precision == Precision::full ? 1e-11 : 1e-4);
+    EXPECT_LE(p.position, precision == Precision::double_ ? 1e-11 : 1e-4);
     EXPECT_LE(p.closest, 1e-4) << p.apart << " decisions differ";
     EXPECT_GT(p.accepted, 3 * c.chains);
     EXPECT_GT(p.refused, 0);
@@ -111,7 +111,7 @@ std::vector<Named> all_cases() {
     BatchCase c;
     c.model.kind = kind;
     c.tempering = tempering;
-    c.precision = Precision::full;
+    c.precision = Precision::double_;
     c.chains = 70;
     c.num_leapfrog = 3;
     c.chees = true;
@@ -177,7 +177,7 @@ TEST_P(GpuDecoderCases, SanitizeRuns) {
   BatchCase c = GetParam().batch;
   c.chains = 33;
   c.iterations = 2;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     c.precision = precision;
     const BatchResult r = run(c, true);
     for (double x : r.position) ASSERT_TRUE(std::isfinite(x));
@@ -212,7 +212,7 @@ TEST_F(GpuDecoder, ItemsShareNothing) {
 // Captured work serves launches with other ladders, elsewhere in memory.
 TEST_F(GpuDecoder, LaddersMayChange) {
   const auto target = make_small();
-  Pair pair(*target, Precision::full);
+  Pair pair(*target, Precision::double_);
   LaunchSpec launch;
   launch.num_leapfrog = 2;
   launch.tempering = Tempering::levels;
@@ -256,7 +256,7 @@ TEST_F(GpuDecoder, SanitizeNanNeverMoves) {
 // Parallel tempering: a launch for each iteration, and the swaps in between.
 TEST_F(GpuDecoder, SwapsAreTheCpus) {
   const auto target = make_small();
-  Pair pair(*target, Precision::full);
+  Pair pair(*target, Precision::double_);
   LaunchSpec launch;
   launch.num_leapfrog = 1;
   launch.tempering = Tempering::swap;

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuFused, ::testing::ValuesIn(fused_cases()),
 // The block driver takes the general model: equal bits hold the fused policies to it as well as the tile policy.
 TEST_P(GpuFused, EqualsBlocksBitForBit) {
   BatchCase c = GetParam().batch;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     c.precision = precision;
     const BatchResult fused = run(c, true), blocks = run(c, true, {.blocks = true});
     EXPECT_EQ(fused.position, blocks.position);
@@ -80,10 +80,10 @@ TEST_P(GpuFused, EqualsBlocksBitForBit) {
 // roundings of where they begin take the CPU's own.
 TEST_P(GpuCases, OneTransitionIsTheCpus) {
   BatchCase c = GetParam().batch;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     c.precision = precision;
     const Parity p = compare_transitions(engines(*target_, false), engines(*target_, true), c);
-    const bool full = precision == Precision::full;
+    const bool full = precision == Precision::double_;
     const Parity own =
         compare_transitions(engines(*target_, false), engines(*target_, false), c, full ? 0x1p-52 : 0x1p-23);
     EXPECT_LE(p.position, std::max(full ? 1e-12 : 1e-5, 10 * own.position))
@@ -122,7 +122,7 @@ TEST_P(GpuCases, SanitizeRuns) {
   c.chains = 33;
   c.iterations = 2;
   c.num_leapfrog = 2;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full})
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_})
     for (bool blocks : {false, true}) {
       c.precision = precision;
       const BatchResult r = run(c, true, {.blocks = blocks});
@@ -140,7 +140,7 @@ TEST_F(GpuEngines, SwapsAgreeWithTheCpu) {
   const int levels = 5, units = 14, n = levels * units;
   EngineSpec spec;
   spec.model.kind = ModelKind::path;
-  spec.precision = Precision::full;
+  spec.precision = Precision::double_;
   spec.trace = 6;
   for (int c = 0; c < n; ++c) {
     spec.unit.push_back(std::uint32_t(c / levels));
@@ -243,7 +243,7 @@ TEST_F(GpuEngines, SanitizeNanNeverMoves) {
 }
 
 TEST_F(GpuEngines, StatisticsAddUpUntilTaken) {
-  SmallRun once(Precision::full), twice(Precision::full);
+  SmallRun once(Precision::double_), twice(Precision::double_);
   for (SmallRun* run : {&once, &twice}) run->engine->initialize(), run->engine->advance(run->launch);
   const auto first = once.engine->take_stats(), first_moments = once.engine->take_moments();
   for (SmallRun* run : {&once, &twice}) {

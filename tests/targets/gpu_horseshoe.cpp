@@ -27,7 +27,7 @@ class GpuHorseshoe : public GpuTest {};
 TEST_F(GpuHorseshoe, GradientEnergyAndQuantitiesAreTheCpus) {
   constexpr int kChains = 75;
   const auto target = make_horseshoe();
-  for (const Precision precision : {Precision::single, Precision::mixed, Precision::full})
+  for (const Precision precision : {Precision::single, Precision::mixed, Precision::double_})
     for (const ModelKind kind : {ModelKind::plain, ModelKind::path}) {
       EngineSpec spec;
       spec.model.kind = kind;
@@ -53,7 +53,7 @@ TEST_F(GpuHorseshoe, GradientEnergyAndQuantitiesAreTheCpus) {
         e->advance(launch);
         moments[cuda] = e->take_moments();
       }
-      const double tolerance = precision == Precision::full ? 1e-12 : 2e-5;
+      const double tolerance = precision == Precision::double_ ? 1e-12 : 2e-5;
       expect_close(gradient[1], gradient[0], tolerance, "gradient");
       expect_close(cache[1], cache[0], tolerance, "cache");
       expect_close(moments[1], moments[0], tolerance, "moments");
@@ -67,7 +67,7 @@ TEST_F(GpuHorseshoe, OneTransitionIsTheCpus) {
   c.iterations = 5;
   c.num_leapfrog = 4;
   c.step_size = 0.15;
-  c.precision = Precision::full;
+  c.precision = Precision::double_;
   for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended}) {
     c.model.kind = kind;
     c.model.pseudo_samples = kind == ModelKind::pseudo_extended ? 3 : 1;

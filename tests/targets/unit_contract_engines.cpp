@@ -37,12 +37,10 @@ struct Variant {
   bool blocks;
   double state_eps, energy_eps;
 };
-constexpr Variant kVariants[] = {{Precision::single, false, kFloatEps, kFloatEps},
-                                 {Precision::mixed, false, kFloatEps, kEps},
-                                 {Precision::full, false, kEps, kEps},
-                                 {Precision::single, true, kFloatEps, kFloatEps},
-                                 {Precision::mixed, true, kFloatEps, kEps},
-                                 {Precision::full, true, kEps, kEps}};
+constexpr Variant kVariants[] = {
+    {Precision::single, false, kFloatEps, kFloatEps}, {Precision::mixed, false, kFloatEps, kEps},
+    {Precision::double_, false, kEps, kEps},          {Precision::single, true, kFloatEps, kFloatEps},
+    {Precision::mixed, true, kFloatEps, kEps},        {Precision::double_, true, kEps, kEps}};
 
 TEST_P(EngineContract, PacksEqualTheScalarReference) {
   auto all = typical_points(s(), 101, 21);

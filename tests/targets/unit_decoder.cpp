@@ -95,7 +95,7 @@ TEST(Decoder, ProductsAgreeWithChainByChain) {
     const SubjectOf<DecoderTarget> s(decoder_input(small_decoder(), 1, likelihood, 0.7, activation));
     const std::vector<std::uint32_t> unit(130, 0);
     for (auto [precision, tolerance] : {std::pair{Precision::single, 2e-5}, std::pair{Precision::mixed, 2e-5},
-                                        std::pair{Precision::full, 1e-12}}) {
+                                        std::pair{Precision::double_, 1e-12}}) {
       Batch single(s, unit, precision, 1, one_by_one), together(s, unit, precision);
       for (int moved : {0, 1}) {
         const auto a = single.engine->cache(), b = together.engine->cache();
@@ -136,7 +136,7 @@ TEST(Decoder, ProductsAgreeOnEveryModel) {
       EngineSpec spec;
       spec.model = c.model;
       spec.transition = c.transition;
-      spec.precision = Precision::full;
+      spec.precision = Precision::double_;
       for (int i = 0; i < n; ++i) spec.chain.push_back(i), spec.unit.push_back(0);
       const auto e = (together ? products : one_by_one)(s, spec);
       const auto set = [&](int row, double v) { e->set_parameters(row, std::vector<double>(n, v)); };
@@ -179,7 +179,7 @@ TEST(Decoder, ProductsAgreeOnEveryModel) {
 /// Bits do not depend on who else is in the batch, where a chain stands in it, or on threads.
 TEST(Decoder, BitsDoNotDependOnTheCompany) {
   const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({6, 40, 33, 50}), 40));
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     std::vector<std::uint32_t> all;
     for (std::uint32_t u = 0; u < 40; ++u)
       for (int r = 0; r < 7; ++r) all.push_back(u);
@@ -202,7 +202,7 @@ TEST(Decoder, BitsDoNotDependOnTheCompany) {
 /// The same chain at every place of a block of products.
 TEST(Decoder, BitsDoNotDependOnThePlaceInABlock) {
   const SubjectOf<DecoderTarget> s(decoder_input(random_decoder({50, 200, 200, 784}), 1));
-  for (Precision precision : {Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::mixed, Precision::double_}) {
     const std::vector<std::uint32_t> unit(384, 0);  // all at the same position
     const Batch batch(s, unit, precision);
     const auto g = batch.engine->gradient(), cache = batch.engine->cache();

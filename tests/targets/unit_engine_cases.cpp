@@ -28,7 +28,7 @@ TEST(EngineCases, ChainsMoveInEachAndStayInMost) {
 // The comparison must be able to fail: a normal that is a little wider, another density.
 TEST(EngineCases, OtherTransitionsAreSeen) {
   BatchCase c;
-  c.precision = Precision::full;
+  c.precision = Precision::double_;
   MemoryInput input;
   input.numbers = {{"dim", 2}, {"ratio", 3.1}};
   const auto target = make_target("gaussian"), wider = find_target("gaussian")->make(input),

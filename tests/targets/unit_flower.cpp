@@ -109,7 +109,7 @@ TEST(Flower, NothingIsNanNearTheOriginAndChainsLeaveIt) {
     EXPECT_TRUE(std::isfinite(g[0]) && std::isfinite(g[1])) << x;
   }
   constexpr int n = 32;
-  for (Precision precision : {Precision::single, Precision::mixed, Precision::full}) {
+  for (Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
     EngineSpec spec;
     spec.precision = precision;
     spec.transition = find_transition("rwm");

@@ -116,7 +116,7 @@ TEST(Horseshoe, ProductsAgreeWithChainByChain) {
   const HorseshoeSubject s(horseshoe_input(random_cases(50, 71, 4), 0.2));
   constexpr int kChains = 131;
   for (auto [precision, eps] : {std::pair{Precision::single, 6e-8}, std::pair{Precision::mixed, 6e-8},
-                                std::pair{Precision::full, 1.2e-16}}) {
+                                std::pair{Precision::double_, 1.2e-16}}) {
     const auto e = engine_at_sines(s, kChains, precision, 1);
     e->advance(some_iterations());
     EXPECT_GT(e->take_stats()[stat_accepted * kChains], 0);
@@ -137,7 +137,7 @@ TEST(Horseshoe, ProductsAgreeWithChainByChain) {
 /// Bits depend neither on who else is in the batch, nor on the place in a block, nor on threads.
 TEST(Horseshoe, BitsDoNotDependOnTheCompany) {
   const HorseshoeSubject s(horseshoe_input(random_cases(50, 71, 4), 0.2));
-  for (const Precision precision : {Precision::mixed, Precision::full})
+  for (const Precision precision : {Precision::mixed, Precision::double_})
     for (const ModelKind kind : {ModelKind::plain, ModelKind::pseudo_extended}) {
       const auto run = [&](int chains, int threads) {
         const auto e = engine_at_sines(s, chains, precision, threads, kind);

@@ -165,6 +165,33 @@ TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
   EXPECT_LT(run(r)["log_z"]["estimate"].get<double>(), -0.3);
 }
 
+// The core that a base of modes holds, plain samplers never enter: they agree on the rest, and may not pass. A normal as wide
+// as that, and one that is a core alone, do.
+TEST(OneMode, ThatAPlainSamplerNeverEntersFails) {
+  const auto verdict = [](const char* sampler, int d, const char* rest) {
+    RunOptions r;
+    r.target = "mixture";
+    r.sampler = sampler;
+    r.chains = 32;
+    r.warmup = 300;
+    r.iterations = 500;
+    r.seed = 7;
+    r.device = "cpu";
+    r.quiet = true;
+    const std::vector<double> origin(d, 0.0);
+    r.data = ::testing::TempDir() + fmt::format("core_{}_{}.json", d, std::hash<std::string>()(rest));
+    write_atomically(r.data,
+                     fmt::format("{{\"means\": [[{0}], [{0}]], {1}}}", fmt::join(origin, ", "), rest));
+    const SampleResult s = sample(r);
+    return s.verdict + (s.failed_gates.empty() ? "" : " " + s.failed_gates[0]);
+  };
+  for (const auto& [sampler, d] : {std::pair{"hmc", 2}, {"nuts", 5}, {"mala", 3}, {"rwm", 2}}) {
+    EXPECT_EQ(verdict(sampler, d, R"("weights": [0.3, 0.7], "sds": [0.004, 5])"), "fail modes") << sampler;
+    EXPECT_NE(verdict(sampler, d, R"("weights": [0.3, 0.7], "sds": [5, 5])"), "fail modes") << sampler;
+    EXPECT_NE(verdict(sampler, d, R"("weights": [0.9, 0.1], "sds": [1, 3])"), "fail modes") << sampler;
+  }
+}
+
 // Tails that bend so much that the usual step diverges there: chains get there by way of the base alone. From the scout's normal
 // the second moment was a fifth too low on average, in runs that passed.
 TEST(BaseOfTheScout, ReachesTailsThatBend) {

@@ -29,7 +29,7 @@ std::vector<double> log_base(int number, const std::vector<double>& x, Write&& w
   EngineSpec spec;
   spec.model.kind = ModelKind::path;
   spec.model.base = number;
-  spec.precision = Precision::full;
+  spec.precision = Precision::double_;
   number_chains(spec, kUnits, kPer);
   const auto engine = target->engine(spec);
   set_per_unit(*engine, ParameterLayout::beta, {0});

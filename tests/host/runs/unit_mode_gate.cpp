@@ -323,5 +323,48 @@ TEST(ModeGate, FailsWhereTheOneModeHoldsMoreThanTheRun) {
   EXPECT_EQ(judge_modes(one, {x, {}}, LogZ{std::log(0.1), 0.001}, {}, 1).failed, "");
 }
 
+// Samplers without a log Z: a core of .3 in something wide of .7, of which the scout's particles saw the wide part alone. All
+// draws are at home in the one mode, wherever they are.
+TEST(ModeGate, AsksForTheCoreOfTheOneMode) {
+  SearchResult one = library_of_two(0.5);
+  ModeLibrary single(1);
+  single.add(one.library[1]);  // at 10
+  single[0].core_log_mass = std::log(0.3);
+  one.library = single;
+  const auto seen = [&](int in_core, std::optional<LogZ> log_z, std::optional<double> scout) {
+    std::vector<float> x(1000, -20.0f);
+    std::fill_n(x.begin(), in_core, 10.5f);
+    return judge_modes(one, {x, {}}, log_z, scout, 1);
+  };
+  const double wide = std::log(0.7);
+  EXPECT_EQ(seen(0, {}, wide).failed, "modes");
+  EXPECT_EQ(seen(99, {}, wide).failed, "modes");
+  EXPECT_EQ(seen(101, {}, wide).failed, "");
+  EXPECT_EQ(seen(101, {}, wide).summary.visited, 1);
+  EXPECT_THAT(seen(0, {}, wide).warnings.at(0),
+              ::testing::HasSubstr("holds 0 of the draws in its core and should hold 0.3"));
+  EXPECT_EQ(seen(0, kOne, {}).failed, "modes");
+  EXPECT_EQ(seen(300, kOne, {}).failed, "");
+  // Nobody knows how much there is, or what the core holds, or the core is too small for draws to tell.
+  EXPECT_EQ(seen(0, {}, {}).failed, "");
+  one.library[0].core_log_mass = NAN;
+  EXPECT_EQ(seen(0, {}, wide).failed, "");
+  single[0].place = {1e9};
+  one.library = ModeLibrary(1);
+  one.library.add(single[0]);
+  EXPECT_EQ(seen(0, {}, wide).failed, "");
+}
+
+// Nor is a mode visited by what lies between it and another.
+TEST(ModeGate, AsksForTheCoresOfTwo) {
+  SearchResult two = library_of_two(0.5);
+  for (int k : {0, 1}) two.library[k].core_log_mass = two.library[k].log_mass;
+  std::vector<float> x(1000, -6.0f);
+  std::fill_n(x.begin(), 300, 16.0f);
+  EXPECT_EQ(judge_modes(two, {x, {}}, kOne, {}, 1).failed, "modes");
+  for (float& v : x) v = v < 0 ? 1.0f : 11.0f;
+  EXPECT_EQ(judge_modes(two, {x, {}}, kOne, {}, 1).failed, "");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -44,7 +44,7 @@ TEST(RunContext, TakesOverTheOptions) {
 
   for (const auto& [name, precision] :
        {std::pair{"single", Precision::single}, std::pair{"mixed", Precision::mixed},
-        std::pair{"double", Precision::full}}) {
+        std::pair{"double", Precision::double_}}) {
     run.precision = name;
     EXPECT_EQ(make_context(run, *target, "").precision, precision);
   }
@@ -213,7 +213,7 @@ TEST(Units, ParametersReachTheirOwnChains) {
   const auto target = build_target(options_for("gaussian", {{"dim", 2}}));
   EngineSpec spec;
   spec.model.kind = ModelKind::path;
-  spec.precision = Precision::full;
+  spec.precision = Precision::double_;
   number_chains(spec, {0, 1}, 40);  // more than one tile of 32
   const auto engine = target->engine(spec);
   set_per_unit(*engine, ParameterLayout::beta, {0.25, 1});
