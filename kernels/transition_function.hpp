@@ -15,7 +15,7 @@ struct TransitionCall {
   const Model& model;
   const LaunchSpec& spec;
   const Draw<L>& draw;
-  const Lanes<L, E, GroupRows<L>, GroupRows<E>>& w;
+  const ChainRows<L, E, GroupRows<L>, GroupRows<E>>& w;
   Proposal<L, E>& proposal;
 };
 
