@@ -104,13 +104,14 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
     v.failed = "modes";
-    v.warnings.push_back(fmt::format(
-        "{} less than a third as often as {} should be; {}, {}: run longer, with more chains, or by another "
-        "method",
-        expected.size() == 1 ? "the mode that should hold over 1 % was visited"
-                             : fmt::format("{} of the {} modes that should hold over 1 % were visited",
-                                           missed, expected.size()),
-        expected.size() == 1 ? "it" : "they", expected.size() == 1 ? "this one" : "the largest", largest));
+    const std::string which = expected.size() == 1 ? "the mode that should hold over 1 %"
+                                                   : fmt::format(
+                                                         "{} of the {} modes that should hold over 1 % were "
+                                                         "visited less than a third as often as they "
+                                                         "should be; the largest",
+                                                         missed, expected.size());
+    v.warnings.push_back(
+        fmt::format("{}, {}: run longer, with more chains, or by another method", which, largest));
   } else if (unseen > 0) {
     if (2 * unseen > int(expected.size())) v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
