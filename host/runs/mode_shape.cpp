@@ -14,15 +14,19 @@ using Matrix = Eigen::MatrixXd;
 
 constexpr double kLongestCondition = 1e10;  // of a Hessian
 constexpr int kNewtonSteps = 8;             // at most
+constexpr int kFinerSteps = 6;              // at most
+constexpr double kLeastStep = 1e-7;         // of differences
 
 struct Curvature {
-  Vector gradient;    // at the point
-  Matrix covariance;  // the inverse of minus the Hessian
+  Vector gradient;      // at the point
+  Matrix covariance;    // the inverse of minus the Hessian
+  Vector step, beside;  // of the differences, and the mean log density one step to either side
 };
 
-std::optional<Curvature> curvature(PointEngine& points, const Vector& x) {
+/// By differences over at most so much of each axis.
+std::optional<Curvature> curvature(PointEngine& points, const Vector& x, const Vector& most) {
   const Eigen::Index d = x.size();
-  Vector step = Vector::Constant(d, 1e-4), value;
+  Vector step = most.cwiseMin(1e-4), taken, value;
   ByRows gradient;
   Matrix h(d, d);
   for (int pass = 0; pass < 2; ++pass) {
@@ -33,9 +37,10 @@ std::optional<Curvature> curvature(PointEngine& points, const Vector& x) {
     }
     points.evaluate(around, value, gradient);
     if (!value.allFinite()) return {};
+    taken = step;
     for (int i = 0; i < d; ++i) h.col(i) = (gradient.col(d + i) - gradient.col(i)) / (2 * step[i]);
     for (int i = 0; i < d; ++i)
-      step[i] = h(i, i) > 0 ? std::clamp(0.05 / std::sqrt(h(i, i)), 1e-7, 1.0) : 1e-4;
+      step[i] = h(i, i) > 0 ? std::clamp(0.05 / std::sqrt(h(i, i)), kLeastStep, most[i]) : 1e-4;
   }
   // In units of each axis' own width: axes may be of very different scales.
   const Vector width = h.diagonal().cwiseInverse().cwiseSqrt();
@@ -47,19 +52,18 @@ std::optional<Curvature> curvature(PointEngine& points, const Vector& x) {
   if (!(e[0] > 0 && e[d - 1] / e[0] < kLongestCondition)) return {};
   const Matrix root = width.asDiagonal() * eigen.eigenvectors() * e.cwiseInverse().cwiseSqrt().asDiagonal();
   return Curvature{(gradient.leftCols(d) + gradient.rightCols(d)).rowwise().mean() / 2,
-                   root * root.transpose()};
+                   root * root.transpose(), taken, 0.5 * (value.head(d) + value.tail(d))};
 }
 
-}  // namespace
-
-std::optional<Mode> mode_at(PointEngine& points, Vector x) {
+/// By differences over at most `most` of each axis, which it makes less where the density falls by more than these see.
+std::optional<Mode> mode_within(PointEngine& points, Vector x, Vector& most) {
   const Eigen::Index d = x.size();
-  Matrix covariance;
+  Curvature last;
   Vector value;
   ByRows gradient;
   double gain = INFINITY;
   for (int step = 0, near = 0; step < kNewtonSteps && near < 3 && !(gain < 1e-6); ++step) {
-    const auto c = curvature(points, x);
+    const auto c = curvature(points, x, most);
     if (!c) return {};
     const Vector newton = c->covariance * c->gradient;
     gain = newton.dot(c->gradient);
@@ -71,13 +75,19 @@ std::optional<Mode> mode_at(PointEngine& points, Vector x) {
       points.evaluate(x + newton, value, gradient);
       if (!(value[0] - height > gain / 8)) return {};
     }
-    covariance = c->covariance;
+    last = *c;
     x += newton;
   }
   if (!(gain < 1)) return {};
   points.evaluate(x, value, gradient);
   if (!std::isfinite(value[0])) return {};
-  const ByRows factor = covariance.llt().matrixL();
+  for (int i = 0; i < d; ++i) {
+    const double fall = value[0] - last.beside[i];
+    if (!(fall > 1)) continue;
+    if (!(last.step[i] > kLeastStep)) return {};
+    most[i] = std::max(kLeastStep, last.step[i] * 0.05 / std::sqrt(2 * fall));
+  }
+  const ByRows factor = last.covariance.llt().matrixL();
   Mode mode;
   mode.place.assign(x.begin(), x.end());
   mode.factor.assign(factor.data(), factor.data() + factor.size());
@@ -85,6 +95,18 @@ std::optional<Mode> mode_at(PointEngine& points, Vector x) {
   mode.laplace_log_mass =
       value[0] + 0.5 * double(d) * std::log(2 * kPi) + factor.diagonal().array().log().sum();
   return mode;
+}
+
+}  // namespace
+
+std::optional<Mode> mode_at(PointEngine& points, const Vector& x) {
+  Vector most = Vector::Ones(x.size());
+  for (int finer = 0; finer < kFinerSteps; ++finer) {
+    const Vector before = most;
+    const auto mode = mode_within(points, x, most);
+    if (!mode || most == before) return mode;
+  }
+  return {};
 }
 
 }  // namespace lockstep

@@ -293,6 +293,18 @@ TEST(ModeSearch, WeighsTheCoreOfSomethingWider) {
   }
 }
 
+// So narrow a core that the first differences of gradients see what is wide alone.
+TEST(ModeSearch, SeesPeaksThatAreNarrowerThanItsDifferences) {
+  for (const int d : {1, 2}) {
+    MemoryInput in = two(d, 0, 1e-5);
+    Case<MixtureTarget> c(in);
+    const SearchResult r = modes_at(c.context, 0, {Eigen::VectorXd::Zero(d)});
+    ASSERT_EQ(r.library.size(), 1);
+    EXPECT_NEAR(r.library[0].factor[0], 1e-5, 1e-8);
+    EXPECT_NEAR(std::exp(r.library[0].core_log_mass), 0.3, 0.1);
+  }
+}
+
 TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
   MemoryInput in = two(4, 0, 1);
   in.arrays.erase("sds");
