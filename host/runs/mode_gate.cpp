@@ -28,15 +28,21 @@ struct Visits {
   double of(int k, bool mass_known) const { return mass_known ? home[k] : near[k]; }
 };
 /// `nearest`: of the draws; empty where nobody asks.
-Visits visited(const ModeLibrary& library, const HousedDraws& draws, const std::vector<int>& nearest) {
+Visits visited(const ModeLibrary& library, const HousedDraws& draws, const std::vector<int>& nearest,
+               int threads) {
   const std::vector<double> none(library.size(), 0.0);
+  std::vector<char> in_core(draws.home.size(), 0);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::size_t i = 0; i < draws.home.size(); ++i)
+    if (const int k = draws.home[i]; k >= 0 && !std::isnan(library[k].core_log_mass))
+      in_core[i] = library.in_core(k, draws.x.col(Eigen::Index(i)).data());
   Visits v{none, none, none};
   double total = 0, square = 0;
   for (std::size_t i = 0; i < draws.home.size(); ++i) {
     const double w = draws.weight[i];
     if (draws.home[i] < 0 || !(w > 0)) continue;
     v.home[draws.home[i]] += w;
-    if (library.in_core(draws.home[i], draws.x.col(Eigen::Index(i)).data())) v.core[draws.home[i]] += w;
+    if (in_core[i]) v.core[draws.home[i]] += w;
     if (!nearest.empty() && nearest[i] >= 0) v.near[nearest[i]] += w;
     total += w;
     square += w * w;
@@ -78,7 +84,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
     all_known = all_known && due.known;
   }
   if (!all_known) nearest = library.of_points(draws.x, ModeLibrary::By::distance, threads);
-  const Visits visits = visited(library, draws, nearest);
+  const Visits visits = visited(library, draws, nearest, threads);
   // So many draws would have to be in a mode for none to be there once in 1,000 right runs, all modes together.
   const double none = std::log(1000.0 * double(expected.size() + 1));
   const auto misses = [&](double share, double due) {
@@ -125,6 +131,17 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
         "should be: run longer",
         fewer, expected.size()));
   }
+}
+
+/// Of the only mode, where nobody knows Z: that it is visited at all.
+void judge_unknown(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, int threads) {
+  if (std::isnan(library[0].core_log_mass) || visited(library, draws, {}, threads).core[0] > 0) return;
+  v.failed = "modes_mass";
+  v.warnings.push_back(
+      fmt::format("no draw lies in the core of the mode found, at x[0] = {:.4g}, and nobody knows how much "
+                  "it should hold: a sampler "
+                  "with a log Z can tell (pe, or lockstep evidence)",
+                  library[0].place[0]));
 }
 
 /// Importance masses err low: where those that are known come to more than the run's Z, it left something out.
@@ -210,9 +227,14 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   double z = own ? log_z->estimate : total;
   if (library.size() == 1) {
     if (own) judge_total(v, library, z);
-    if (draws.x.empty() || !(own || scout_log_z) || !v.failed.empty()) return v;
+    if (draws.x.empty() || v.failed == "modes") return v;
     // Without a log Z of its own: no more than the particles saw, and the mode, if they did not.
-    if (!own) z = std::max(total, *scout_log_z) + std::log1p(std::exp(-std::abs(total - *scout_log_z)));
+    if (!own && scout_log_z && std::isfinite(*scout_log_z))
+      z = std::max(total, *scout_log_z) + std::log1p(std::exp(-std::abs(total - *scout_log_z)));
+    else if (!own) {
+      judge_unknown(v, library, HousedDraws(library, draws, threads), threads);
+      return v;
+    }
   } else if (draws.x.empty() ||
              (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
     v.failed = "modes_mass";

@@ -40,7 +40,8 @@ std::optional<Curvature> curvature(PointEngine& points, const Vector& x, const V
     taken = step;
     for (int i = 0; i < d; ++i) h.col(i) = (gradient.col(d + i) - gradient.col(i)) / (2 * step[i]);
     for (int i = 0; i < d; ++i)
-      step[i] = h(i, i) > 0 ? std::clamp(0.05 / std::sqrt(h(i, i)), kLeastStep, most[i]) : 1e-4;
+      step[i] =
+          h(i, i) > 0 ? std::clamp(0.05 / std::sqrt(h(i, i)), kLeastStep, most[i]) : std::min(1e-4, most[i]);
   }
   // In units of each axis' own width: axes may be of very different scales.
   const Vector width = h.diagonal().cwiseInverse().cwiseSqrt();
@@ -83,9 +84,7 @@ std::optional<Mode> mode_within(PointEngine& points, Vector x, Vector& most) {
   if (!std::isfinite(value[0])) return {};
   for (int i = 0; i < d; ++i) {
     const double fall = value[0] - last.beside[i];
-    if (!(fall > 1)) continue;
-    if (!(last.step[i] > kLeastStep)) return {};
-    most[i] = std::max(kLeastStep, last.step[i] * 0.05 / std::sqrt(2 * fall));
+    if (fall > 1) most[i] = std::max(kLeastStep, last.step[i] * 0.05 / std::sqrt(2 * fall));
   }
   const ByRows factor = last.covariance.llt().matrixL();
   Mode mode;
@@ -97,16 +96,32 @@ std::optional<Mode> mode_within(PointEngine& points, Vector x, Vector& most) {
   return mode;
 }
 
+/// Whether the log density falls by about a half within one standard deviation, along every axis of the normal: on the flat
+/// top of something that then falls steeply differences within less see too little.
+bool falls_like_its_normal(PointEngine& points, const Mode& mode) {
+  const Eigen::Index d = Eigen::Index(mode.place.size());
+  const Eigen::Map<const Vector> place(mode.place.data(), d);
+  const Eigen::Map<const ByRows> factor(mode.factor.data(), d, d);
+  ByRows around(d, 2 * d), gradient;
+  around << factor.colwise() + place, (-factor).colwise() + place;
+  Vector value;
+  points.evaluate(around, value, gradient);
+  const Eigen::ArrayXd fall = mode.log_density - 0.5 * (value.head(d) + value.tail(d)).array();
+  return (fall > 0.1).all() && (fall < 2).all();
+}
+
 }  // namespace
 
 std::optional<Mode> mode_at(PointEngine& points, const Vector& x) {
-  Vector most = Vector::Ones(x.size());
-  for (int finer = 0; finer < kFinerSteps; ++finer) {
-    const Vector before = most;
-    const auto mode = mode_within(points, x, most);
-    if (!mode || most == before) return mode;
+  Vector most = Vector::Ones(x.size()), before = most;
+  const auto first = mode_within(points, x, most);
+  auto finer = first;
+  for (int again = 0; finer && most != before; ++again) {
+    if (again == kFinerSteps) return first;
+    before = most;
+    finer = mode_within(points, x, most);
   }
-  return {};
+  return finer && (most.minCoeff() == 1 || falls_like_its_normal(points, *finer)) ? finer : first;
 }
 
 }  // namespace lockstep

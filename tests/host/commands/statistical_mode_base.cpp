@@ -184,12 +184,15 @@ TEST(OneMode, ThatAPlainSamplerNeverEntersFails) {
     write_atomically(r.data,
                      fmt::format("{{\"means\": [[{0}], [{0}]], {1}}}", fmt::join(origin, ", "), rest));
     const SampleResult s = sample(r);
-    return s.verdict + (s.failed_gates.empty() ? "" : " " + s.failed_gates[0]);
+    const auto& failed = s.failed_gates;
+    return s.verdict + (std::find(failed.begin(), failed.end(), "modes") == failed.end() ? "" : " modes");
   };
   for (const auto& [sampler, d] : {std::pair{"hmc", 2}, {"nuts", 5}, {"mala", 3}, {"rwm", 2}}) {
     EXPECT_EQ(verdict(sampler, d, R"("weights": [0.3, 0.7], "sds": [0.004, 5])"), "fail modes") << sampler;
-    EXPECT_NE(verdict(sampler, d, R"("weights": [0.3, 0.7], "sds": [5, 5])"), "fail modes") << sampler;
-    EXPECT_NE(verdict(sampler, d, R"("weights": [0.9, 0.1], "sds": [1, 3])"), "fail modes") << sampler;
+    EXPECT_EQ(verdict(sampler, d, R"("weights": [0.3, 0.7], "sds": [5, 5])").find("modes"), std::string::npos)
+        << sampler;
+    EXPECT_EQ(verdict(sampler, d, R"("weights": [0.9, 0.1], "sds": [1, 3])").find("modes"), std::string::npos)
+        << sampler;
   }
 }
 

@@ -346,7 +346,8 @@ TEST(ModeGate, AsksForTheCoreOfTheOneMode) {
   EXPECT_EQ(seen(0, kOne, {}).failed, "modes");
   EXPECT_EQ(seen(300, kOne, {}).failed, "");
   // Nobody knows how much there is, or what the core holds, or the core is too small for draws to tell.
-  EXPECT_EQ(seen(0, {}, {}).failed, "");
+  EXPECT_EQ(seen(0, {}, {}).failed, "modes_mass");
+  EXPECT_EQ(seen(1, {}, NAN).failed, "");
   one.library[0].core_log_mass = NAN;
   EXPECT_EQ(seen(0, {}, wide).failed, "");
   single[0].place = {1e9};

@@ -305,6 +305,18 @@ TEST(ModeSearch, SeesPeaksThatAreNarrowerThanItsDifferences) {
   }
 }
 
+// A flat top that then falls steeply is as wide as the usual differences see it.
+TEST(ModeSearch, TakesFlatTopsAsTheyAre) {
+  MemoryInput in;
+  in.arrays["means"] = {{-0.1, 0.1}, {2, 1}};
+  in.arrays["weights"] = {{0.5, 0.5}, {2}};
+  in.arrays["sds"] = {{0.100001, 0.100001}, {2}};
+  Case<MixtureTarget> c(in);
+  const SearchResult r = modes_at(c.context, 0, {Eigen::VectorXd::Zero(1)});
+  ASSERT_EQ(r.library.size(), 1);
+  EXPECT_NEAR(std::exp(r.library[0].log_mass), 1, 0.3);
+}
+
 TEST(ModeSearch, TakesAxesOfVeryDifferentScales) {
   MemoryInput in = two(4, 0, 1);
   in.arrays.erase("sds");
