@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/estimators/log_sums.hpp"
 #include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_moments.hpp"
 #include "host/runs/mode_search.hpp"
@@ -110,12 +111,13 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
     v.failed = "modes";
-    const std::string which = expected.size() == 1 ? "the mode that should hold over 1 %"
-                                                   : fmt::format(
-                                                         "{} of the {} modes that should hold over 1 % were "
-                                                         "visited less than a third as often as they "
-                                                         "should be; the largest",
-                                                         missed, expected.size());
+    std::string which = "the mode that should hold over 1 %";
+    if (expected.size() > 1)
+      which = fmt::format(
+          "{} of the {} modes that should hold over 1 % were visited less than a third as often as they "
+          "should "
+          "be; the largest",
+          missed, expected.size());
     v.warnings.push_back(
         fmt::format("{}, {}: run longer, with more chains, or by another method", which, largest));
   } else if (unseen > 0) {
@@ -229,9 +231,11 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     if (own) judge_total(v, library, z);
     if (draws.x.empty() || v.failed == "modes") return v;
     // Without a log Z of its own: no more than the particles saw, and the mode, if they did not.
-    if (!own && scout_log_z && std::isfinite(*scout_log_z))
-      z = std::max(total, *scout_log_z) + std::log1p(std::exp(-std::abs(total - *scout_log_z)));
-    else if (!own) {
+    if (!own && scout_log_z && std::isfinite(*scout_log_z)) {
+      LogSum both;
+      for (const double part : {total, *scout_log_z}) both.add(part);
+      z = both.log();
+    } else if (!own) {
       judge_unknown(v, library, HousedDraws(library, draws, threads), threads);
       return v;
     }
