@@ -10,6 +10,7 @@
 // (Engine::set_base), which is read once for all lanes of a group where they are of one unit.
 #include <tuple>
 
+#include "kernels/elementary.hpp"
 #include "kernels/lane_parameters.hpp"
 
 namespace lockstep {
@@ -19,6 +20,22 @@ struct NoBaseGradient {
   template <class L>
   LOCKSTEP_FN void operator()(int, L) const {}
 };
+
+/// Where the gradient of a base goes, behind a call, for blocks of rows.
+template <class L>
+struct BaseGradientRows {
+  void* to;
+  void (*put)(void* to, int first, int rows, const L* values);
+};
+template <int B, class L, class Put>
+LOCKSTEP_FN void put_rows(Put& put, int first, const L (&values)[B]) {
+  if constexpr (std::is_same_v<Put, BaseGradientRows<L>>) {
+    put.put(put.to, first, B, values);
+  } else {
+    LOCKSTEP_UNROLL_FIXED
+    for (int a = 0; a < B; ++a) put(first + a, values[a]);
+  }
+}
 
 /// Independent normal axes: numbers mean (dim), 1 / sd (dim). log_norm - |(x - mean) / sd|^2 / 2; with 1 / sd and
 /// log_norm zero it is no base at all (pure tempering).
@@ -56,15 +73,18 @@ struct MixtureOfNormals {
       L q = L(0);
       for_blocks(most * d, [&]<int B>(int first) {
         parts.template rows<B>(x, first, [&](int k, const L(&row)[B]) {
+          L down[B];
           LOCKSTEP_UNROLL_FIXED
           for (int a = 0; a < B; ++a) {
             q = fma(row[a], x[first + a] - parts.mean(k, first + a), q);
-            put(first + a, -row[a]);
+            down[a] = -row[a];
           }
+          if constexpr (wanted) put_rows(put, first, down);
         });
       });
+      const L none[1] = {L(0)};
       if constexpr (wanted)
-        for (int i = most * d; i < d; ++i) put(i, L(0));
+        for (int i = most * d; i < d; ++i) put_rows(put, i, none);
       return nfma(L(0.5), q, log_norm);
     }
     L share[kMost];
@@ -98,7 +118,8 @@ struct MixtureOfNormals {
           for (int a = 0; a < B; ++a) all[a] = fma(share[k], row[a], all[a]);
         });
         LOCKSTEP_UNROLL_FIXED
-        for (int a = 0; a < B; ++a) put(first + a, -all[a]);
+        for (int a = 0; a < B; ++a) all[a] = -all[a];
+        put_rows(put, first, all);
       });
     }
     return log_norm + (top + log(sum));
@@ -202,6 +223,36 @@ inline std::size_t mixture_length(int base, int components, int dim) {
                                             : NormalMixture::length(components, dim);
 }
 
+/// A mixture's log density on packs, behind a call: compiled into all who ask for a base it was half of what they took to
+/// compile. At the rows of a group of the machine's packs it is compiled once (targets/bases.cpp).
+template <class Base, class L, class N, class X = GroupRows<L>>
+struct MixtureOnPacks {
+  static L value(int dim, L log_norm, X x, N numbers);
+  static L gradient(int dim, L log_norm, X x, N numbers, BaseGradientRows<L> put);
+};
+template <class Base, class L, class N, class X>
+L MixtureOnPacks<Base, L, N, X>::value(int dim, L log_norm, X x, N numbers) {
+  return Base::template log_density<0, L>(dim, log_norm, x, numbers, NoBaseGradient{});
+}
+template <class Base, class L, class N, class X>
+L MixtureOnPacks<Base, L, N, X>::gradient(int dim, L log_norm, X x, N numbers, BaseGradientRows<L> put) {
+  return Base::template log_density<0, L>(dim, log_norm, x, numbers, put);
+}
+
+template <int D, class Base, class L, class X, class N, class Put>
+LOCKSTEP_FN L mixture_log_density(int dim, L log_norm, X x, N numbers, Put& put) {
+  if constexpr (ScalarLane<L>) {
+    return Base::template log_density<D, L>(dim, log_norm, x, numbers, put);
+  } else if constexpr (std::is_same_v<Put, NoBaseGradient>) {
+    return MixtureOnPacks<Base, L, N, X>::value(dim, log_norm, x, numbers);
+  } else {
+    const auto rows = [](void* to, int first, int count, const L* values) {
+      for (int a = 0; a < count; ++a) (*static_cast<Put*>(to))(first + a, values[a]);
+    };
+    return MixtureOnPacks<Base, L, N, X>::gradient(dim, log_norm, x, numbers, {&put, rows});
+  }
+}
+
 /// Log density of the chain's base at x, and its gradient. Without kAnyBase it is of normal axes: what others take of a
 /// GPU's registers and stack, every kernel would that knows them (98 registers and none, or 128 and 656 bytes).
 template <int D, class L, bool kAnyBase = D == 0, class X, class P, class Put>
@@ -213,7 +264,7 @@ LOCKSTEP_FN L base_log_density(const ParameterLayout& layout, X x, P par, Put pu
       const auto if_it_is = [&]<class Base>() {
         if (layout.base != base_number<Base>()) return;
         value = par.of_unit([&](auto numbers) {
-          return Base::template log_density<D, L>(layout.dim, log_norm, x, numbers, put);
+          return mixture_log_density<D, Base>(layout.dim, log_norm, x, numbers, put);
         });
       };
       [&]<class First, class... Others>(const std::tuple<First, Others...>*) {

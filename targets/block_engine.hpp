@@ -33,26 +33,38 @@ class BlockEngine : public EngineMemory<CpuBackend, scalar_t<L>, scalar_t<E>> {
   const BlockWork<L, E, Model> work_;
 };
 
-/// In the machine's packs. Compiled once for each precision (block.in).
+/// The library's transitions that a spec names.
+template <class R, class E>
+std::vector<CpuTransition<R, E>> library_transitions(const EngineSpec& spec) {
+  std::vector<CpuTransition<R, E>> all;
+  for (const TransitionInfo* info : transitions_of(spec))
+    all.push_back(std::get<CpuTransition<R, E>>(static_cast<const CpuTransitions*>(info)->of));
+  return all;
+}
+
+/// In the machine's packs, by these transitions of the spec, the library's or others. Compiled once for each precision
+/// (block.in).
 template <class R, class E>
 std::unique_ptr<Engine> make_block_engine(const EngineSpec& spec, OpaqueDensity density,
-                                          BlockDensityMaker<R, E> make) {
+                                          BlockDensityMaker<R, E> make,
+                                          const std::vector<CpuTransition<R, E>>& transitions) {
   return with_opaque_model(spec.model, [&]<class Model>() -> std::unique_ptr<Engine> {
     using Block = BlockTransition<MachinePack<R>, MachineEnergies<R, E>, Model>;
-    std::vector<const Block*> transitions;
-    for (const TransitionInfo* info : transitions_of(spec))
-      transitions.push_back(std::get<const Block*>(
-          std::get<CpuTransition<R, E>>(static_cast<const CpuTransitions*>(info)->of)));
+    std::vector<const Block*> of_model;
+    for (const auto& t : transitions) of_model.push_back(std::get<const Block*>(t));
     return std::make_unique<BlockEngine<MachinePack<R>, MachineEnergies<R, E>, Model>>(
-        make_model<Model>(density, spec.model), spec, transitions, std::move(make));
+        make_model<Model>(density, spec.model), spec, of_model, std::move(make));
   });
 }
 
-extern template std::unique_ptr<Engine> make_block_engine<float, float>(const EngineSpec&, OpaqueDensity,
-                                                                        BlockDensityMaker<float, float>);
-extern template std::unique_ptr<Engine> make_block_engine<float, double>(const EngineSpec&, OpaqueDensity,
-                                                                         BlockDensityMaker<float, double>);
-extern template std::unique_ptr<Engine> make_block_engine<double, double>(const EngineSpec&, OpaqueDensity,
-                                                                          BlockDensityMaker<double, double>);
+extern template std::unique_ptr<Engine> make_block_engine<float, float>(
+    const EngineSpec&, OpaqueDensity, BlockDensityMaker<float, float>,
+    const std::vector<CpuTransition<float, float>>&);
+extern template std::unique_ptr<Engine> make_block_engine<float, double>(
+    const EngineSpec&, OpaqueDensity, BlockDensityMaker<float, double>,
+    const std::vector<CpuTransition<float, double>>&);
+extern template std::unique_ptr<Engine> make_block_engine<double, double>(
+    const EngineSpec&, OpaqueDensity, BlockDensityMaker<double, double>,
+    const std::vector<CpuTransition<double, double>>&);
 
 }  // namespace lockstep

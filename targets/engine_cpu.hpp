@@ -70,7 +70,8 @@ std::unique_ptr<Engine> make_cpu_engine(const Density& density, const EngineSpec
   if constexpr (!Density::kBatch)
     if (is_fused<FusedCpu, Density>(spec)) return make_engine_for<FusedCpu, R, E>(density, spec);
   return make_block_engine<R, E>(spec, {density.dim, density.quantities()},
-                                 block_density<Density, MachinePack<R>, MachineEnergies<R, E>>(density));
+                                 block_density<Density, MachinePack<R>, MachineEnergies<R, E>>(density),
+                                 library_transitions<R, E>(spec));
 }
 
 }  // namespace lockstep

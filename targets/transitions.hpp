@@ -8,16 +8,11 @@
 #include "kernels/transition_function.hpp"
 
 #include "kernels/block_cpu.hpp"
+#include "targets/bases.hpp"
 #include "targets/models.hpp"
 
 namespace lockstep {
 inline namespace HWY_NAMESPACE {
-
-/// The machine's packs: 16 floats or 8 doubles to a register with AVX-512. E: of energies, of the same width.
-template <class R>
-using MachinePack = Pack<R, HWY_MAX_BYTES / int(sizeof(R))>;
-template <class R, class E>
-using MachineEnergies = Pack<E, lane_width<MachinePack<R>>>;
 
 /// One transition for every model, in one precision.
 template <class R, class E>

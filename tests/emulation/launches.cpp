@@ -160,7 +160,7 @@ TEST(OwnDataLaunches, SequencesAreTheScalarCpus) {
     c.prepare = [](Engine& e) { prepare<Sequence<ListWalk, Tours>>(e, 14); };
     c.settings = other_settings<Sequence<ListWalk, Tours>>();
     const auto target = make_target(n.target);
-    const EngineFactory scalar = [&](const EngineSpec&s) { return scalar_sequence(n.target, s); },
+    const EngineFactory scalar = [&](const EngineSpec&s) { return scalar_engine(n.target, s); },
                         device = on_device(*target);
     const BatchResult expected = run_batch(scalar, c), found = run_batch(device, c, {.launches = {2}});
     expect_equal(found, expected);

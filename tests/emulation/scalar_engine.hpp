@@ -12,8 +12,4 @@ namespace lockstep::testing {
 /// make_target.
 std::unique_ptr<Engine> scalar_engine(const std::string& target, const EngineSpec& spec);
 
-/// The same for two transitions in an iteration, those of tests/support/own_data.hpp that the spec names: a walk, then
-/// tours; in mixed precision.
-std::unique_ptr<Engine> scalar_sequence(const std::string& target, const EngineSpec& spec);
-
 }  // namespace lockstep::testing

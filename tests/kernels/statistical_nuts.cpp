@@ -29,7 +29,6 @@ struct Crescent : DensityDefaults {
 /// Largest |z| of the changes that so many transitions make to functionals of exact draws.
 template <class Transition>
 double worst(double step, int iterations, std::uint64_t seed) {
-  using Model = Path<Crescent, 0, false>;
   using L = MachinePack<float>;
   using E = MachineEnergies<float, double>;
   constexpr int kChains = 1 << 17;
@@ -38,9 +37,10 @@ double worst(double step, int iterations, std::uint64_t seed) {
   spec.threads = 2;
   for (int c = 0; c < kChains; ++c) spec.chain.push_back(c), spec.unit.push_back(0);
   const Crescent density;
-  BlockEngine<L, E, Model> engine(make_model<Model>(density, spec.model), spec,
-                                  block_transitions<Transition, L, E, Model>(),
-                                  block_density<Crescent, L, E>(density));
+  const auto made =
+      make_block_engine<float, double>(spec, {density.dim, 0}, block_density<Crescent, L, E>(density),
+                                       block_transitions_on<Transition, OpaquePlain>());
+  Engine& engine = *made;
   engine.set_parameters(ParameterLayout::step_size, std::vector<double>(kChains, step));
   for (int k = 0; k < 2; ++k)
     engine.set_parameters(engine.layout().scale() + k, std::vector<double>(kChains, 1.0));
@@ -76,7 +76,7 @@ TEST(NutsOnACrescent, LeavesItInvariantAndWithoutItsChecksDoesNot) {
   std::uint64_t seed = 1;
   for (const double step : {0.1, 0.3})
     for (const int iterations : {1, 5}) {
-      EXPECT_LT(worst<Nuts>(step, iterations, seed++), limit) << step;
+      EXPECT_LT(worst<Library<Nuts>>(step, iterations, seed++), limit) << step;
       EXPECT_GT(worst<NutsTree<false>>(step, iterations, seed++), limit) << step;
     }
 }

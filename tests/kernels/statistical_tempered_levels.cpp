@@ -139,7 +139,6 @@ TEST(ParallelWalks, ExchangesLeaveTheLevelsInvariant) {
 template <class Transition>
 double levels_z(int iterations, int chains, std::uint64_t seed, bool flattened = true) {
   GaussianPair gaussian{InvarianceCase()};
-  using Model = Path<Gaussian, 0, false>;
   using L = MachinePack<float>;
   using E = MachineEnergies<float, double>;
   EngineSpec spec;
@@ -150,9 +149,9 @@ double levels_z(int iterations, int chains, std::uint64_t seed, bool flattened =
     spec.unit.push_back(0);
   }
   const Gaussian density = gaussian.density();
-  BlockEngine<L, E, Model> engine(Model{density, ParameterLayout{2}}, spec,
-                                  block_transitions<Transition, L, E, Model>(),
-                                  block_density<Gaussian, L, E>(density));
+  const auto made = make_block_engine<float, double>(spec, {2, density.quantities()}, block_density<Gaussian, L, E>(density),
+      block_transitions_on<Transition, OpaquePlain>());
+  Engine& engine = *made;
   engine.set_parameters(ParameterLayout::step_size, std::vector<double>(chains, 0.7));
   engine.set_parameters(engine.layout().scale(), std::vector<double>(2 * chains, 1.0));
   InvarianceCase c = plain("", 1);

@@ -26,10 +26,10 @@ TEST(Invariance, WormholeMetric) {
     c.model.kind = kind;
     if (kind == ModelKind::pseudo_extended) c.model.pseudo_samples = 2;
     c.step_size = 0.16;
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric, 2>>(c, seed++));
+    expect_invariant(c, moved<Library<KnownWormholes<WormholeMetric>>>(c, seed++));
+    expect_invariant(c, moved<Library<KnownWormholes<WormholeMetric, 2>>>(c, seed++));
     c.iterations = 5;
-    expect_invariant(c, moved<KnownWormholes<WormholeMetric>>(c, seed++));
+    expect_invariant(c, moved<Library<KnownWormholes<WormholeMetric>>>(c, seed++));
     EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<false, true>>>(c, seed++)).worst, limit())
         << c.name << ": no log det, not found";
   }

@@ -11,6 +11,7 @@
 #include "targets/gaussian.hpp"
 #include "tests/support/engines.hpp"
 #include "tests/support/invariance.hpp"
+#include "tests/support/lane_engines.hpp"
 #include "tests/support/own_data.hpp"
 
 namespace {
@@ -32,29 +33,23 @@ const Gaussian& density() {
   return fixture.density;
 }
 
-template <class L, class E, class Transition, class Model>
-std::unique_ptr<Engine> by_blocks(const EngineSpec& spec) {
-  return std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(density(), spec.model), spec,
-                                                    block_transitions<Transition, L, E, Model>(),
-                                                    block_density<Gaussian, L, E>(density()));
-}
-/// By blocks where a spec asks for them, of packs of 4 or the machine's; else fused.
-template <class Transition, class Model>
+/// By blocks where a spec asks for them, of packs of 32 or the machine's; else fused.
+template <class Transition, class Model, class OpaqueModel>
 std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
   if constexpr (std::derived_from<Transition, TransitionDefaults>)
     if (!spec.blocks)
       return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(
           make_model<Model>(density(), spec.model), spec);
-  if (spec.pack_width == 4) return by_blocks<Pack<float, 4>, Pack<double, 4>, Transition, Model>(spec);
-  return by_blocks<MachinePack<float>, MachineEnergies<float, double>, Transition, Model>(spec);
+  return blocks_of_any_width(density(), spec, block_transitions_on<Transition, OpaqueModel>());
 }
 template <class Transition>
 EngineFactory factory() {
   return [](const EngineSpec& spec) {
     if (spec.model.kind == ModelKind::pseudo_extended)
-      return make_one<Transition, PseudoExtended<Gaussian, 0, 0>>(spec);
-    if (spec.model.kind == ModelKind::path) return make_one<Transition, Path<Gaussian, 0, true>>(spec);
-    return make_one<Transition, Path<Gaussian, 0, false>>(spec);
+      return make_one<Transition, PseudoExtended<Gaussian, 0, 0>, OpaqueExtended>(spec);
+    if (spec.model.kind == ModelKind::path)
+      return make_one<Transition, Path<Gaussian, 0, true>, OpaquePath>(spec);
+    return make_one<Transition, Path<Gaussian, 0, false>, OpaquePlain>(spec);
   };
 }
 
@@ -90,7 +85,7 @@ TEST(OwnData, NoBitDependsOnTheDivisionOfTheWork) {
       same("threads", {.threads = 2});
       same("launches", {.launches = {1, 5}});
       same("blocks", {.blocks = true});
-      same("blocks of narrow packs", {.pack_width = 4, .blocks = true});
+      same("blocks of wide packs", {.pack_width = 32, .blocks = true});
       same("blocks in launches", {.blocks = true, .launches = {1, 5}});
       same("blocks in engines", {.threads = 2, .blocks = true, .engines = {7, 40}});
       same("resumed", {.blocks = true, .launches = {2, 4}, .resumed = true}, false);
@@ -166,7 +161,7 @@ TEST(OwnData, SettingsAreWhatTheUserSets) {
   };
   const double standard = evaluations({}, {.blocks = true}), wide = evaluations({{60}}, {.blocks = true});
   EXPECT_EQ(evaluations({{6}}, {.blocks = true}), standard);
-  EXPECT_EQ(evaluations({{}}, {.pack_width = 4, .blocks = true}), standard);
+  EXPECT_EQ(evaluations({{}}, {.pack_width = 32, .blocks = true}), standard);
   EXPECT_EQ(evaluations({{60}}, {}), wide);
   EXPECT_GT(wide, 1.3 * standard);
   EXPECT_THROW(evaluations({{1, 2}}, {.blocks = true}), std::invalid_argument);
@@ -184,7 +179,7 @@ TEST(OwnData, DescentsEndAtTheTopWhateverTheDivisionOfTheWork) {
   c.chees = false;
   const BatchResult fused = run_batch(factory<Lbfgs>(), c);
   for (const Split& split :
-       {Split{.blocks = true}, Split{.threads = 2, .blocks = true}, Split{.pack_width = 4, .blocks = true},
+       {Split{.blocks = true}, Split{.threads = 2, .blocks = true}, Split{.pack_width = 32, .blocks = true},
         Split{.blocks = true, .engines = {7, 40}}})
     EXPECT_EQ(run_batch(factory<Lbfgs>(), c, split), fused);
   const auto field = [&](int k, int chain) { return fused.fields[std::size_t(k) * c.chains + chain]; };
@@ -250,7 +245,7 @@ TEST(OwnData, SequencesKeepTheirDataApart) {
     if (kind == ModelKind::path) c.settings = other_settings<Pair>();
     const BatchResult whole = run_batch(factory<Pair>(), c);
     for (const Split& split :
-         {Split{.pack_width = 4, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},
+         {Split{.pack_width = 32, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},
           Split{.blocks = true, .engines = {7, 40}}})
       EXPECT_EQ(run_batch(factory<Pair>(), c, split), whole) << int(kind);
     BatchResult resumed = run_batch(factory<Pair>(), c, {.launches = {2, 4}, .resumed = true});

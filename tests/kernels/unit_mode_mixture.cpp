@@ -9,6 +9,7 @@
 #include "tests/support/engines.hpp"
 #include "tests/support/invariance.hpp"
 #include "tests/support/known_mixtures.hpp"
+#include "tests/support/lane_engines.hpp"
 
 namespace {
 using namespace lockstep;
@@ -46,21 +47,9 @@ struct Normal {
   }
 };
 
-template <class Transition, class Model>
-std::unique_ptr<Engine> made(const EngineSpec& spec) {
-  static const Normal normal;
-  const auto blocks = [&]<class L, class E>() {
-    return std::make_unique<BlockEngine<L, E, Model>>(make_model<Model>(normal.density, spec.model), spec,
-                                                      block_transitions<Transition, L, E, Model>(),
-                                                      block_density<Gaussian, L, E>(normal.density));
-  };
-  if (spec.pack_width == 4) return blocks.template operator()<Pack<float, 4>, Pack<double, 4>>();
-  return blocks.template operator()<MachinePack<float>, MachineEnergies<float, double>>();
-}
-
 /// Trajectories, darts and tours in each iteration, of units of five chains with mixtures of their own.
-using All = Sequence<Hmc, OfKnownModes<Regeneration>>;
-using Darts = Sequence<OfKnownModes<Darting>, Hmc>;
+using All = Sequence<Library<Hmc>, Library<OfKnownModes<Regeneration>>>;
+using Darts = Sequence<Library<OfKnownModes<Darting>>, Library<Hmc>>;
 
 template <class Transition>
 BatchResult expect_same_bits(ModelKind kind) {
@@ -85,14 +74,15 @@ BatchResult expect_same_bits(ModelKind kind) {
     }
     e.set_shared(0, lists);
   };
+  static const Normal normal;
   const EngineFactory make = [&](const EngineSpec& s) {
-    if (kind == ModelKind::pseudo_extended) return made<Transition, PseudoExtended<Gaussian, 0, 0>>(s);
-    if (kind == ModelKind::path) return made<Transition, Path<Gaussian, 0, true>>(s);
-    return made<Transition, Path<Gaussian, 0, false>>(s);
+    return with_opaque_model(s.model, [&]<class Model>() {
+      return blocks_of_any_width(normal.density, s, block_transitions_on<Transition, Model>());
+    });
   };
   const BatchResult whole = run_batch(make, c);
   EXPECT_EQ(run_batch(make, c, {.threads = 2}), whole);
-  EXPECT_EQ(run_batch(make, c, {.pack_width = 4, .launches = {1, 5}}), whole);
+  EXPECT_EQ(run_batch(make, c, {.pack_width = 32, .launches = {1, 5}}), whole);
   EXPECT_EQ(run_batch(make, c, {.threads = 2, .engines = {7, 40}}), whole);
   BatchResult resumed = run_batch(make, c, {.launches = {2, 9}, .resumed = true});
   resumed.stats = whole.stats, resumed.moments = whole.moments;

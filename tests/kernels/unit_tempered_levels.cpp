@@ -44,7 +44,6 @@ struct LevelRun {
   std::vector<double> fields, stats, settings;
   GaussianPair pair{InvarianceCase()};
   LevelRun(std::vector<double> given, int iterations) : settings(std::move(given)) {
-    using Model = Path<Gaussian, 0, false>;
     using L = MachinePack<float>;
     using E = MachineEnergies<float, double>;
     EngineSpec spec;
@@ -55,9 +54,9 @@ struct LevelRun {
       spec.unit.push_back(0);
     }
     const Gaussian density = pair.density();
-    BlockEngine<L, E, Model> engine(Model{density, ParameterLayout{kDim}}, spec,
-                                    block_transitions<Transition, L, E, Model>(),
-                                    block_density<Gaussian, L, E>(density));
+    const auto made = make_block_engine<float, double>(spec, {2, density.quantities()}, block_density<Gaussian, L, E>(density),
+        block_transitions_on<Transition, OpaquePlain>());
+    Engine& engine = *made;
     engine.set_parameters(ParameterLayout::step_size, std::vector<double>(kChains, 0.7));
     engine.set_parameters(engine.layout().scale(), std::vector<double>(kDim * kChains, 1.0));
     engine.set_position(std::vector<double>(kDim * kChains, 0.0));

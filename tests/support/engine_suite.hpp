@@ -3,13 +3,13 @@
 // ENGINE_SUITE (a name the including file defines): no bit of any result depends on the pack width, the
 // threads, the driver, the split of iterations into launches or of chains into engines. The including file
 // says which models: it defines `make_test_engine` by `engine_of_any_width`, and `cases`. Everything is local to that
-// file, whose engines are compiled in other widths than the library's.
+// file, whose fused engines are compiled in other widths than the library's.
 #define LOCKSTEP_ALL_WIDTHS
 #include <gtest/gtest.h>
 
-#include "targets/all_transitions.hpp"
 #include "targets/engine_cpu.hpp"
 #include "targets/gaussian.hpp"
+#include "tests/support/lane_engines.hpp"
 #include "tests/support/parity.hpp"
 
 namespace {
@@ -40,29 +40,13 @@ struct TestDensity : Gaussian {
 
 std::unique_ptr<Engine> make_test_engine(const TestDensity& density, const EngineSpec& spec);
 
-/// The block driver with packs of L, and the transition that a spec names.
-template <class L, class E, class Model>
-std::unique_ptr<Engine> block_engine(const TestDensity& density, const EngineSpec& spec) {
-  std::unique_ptr<Engine> engine;
-  for_each_transition([&]<class Transition>() {
-    static const BlockTransitionOf<Transition, L, E, Model> transition;
-    if (Transition::info().name == transition_of(spec).name)
-      engine = std::make_unique<BlockEngine<L, E, Model>>(
-          make_model<Model>(density, spec.model), spec,
-          std::vector<const BlockTransition<L, E, Model>*>{&transition},
-          block_density<TestDensity, L, E>(density));
-  });
-  return engine;
-}
+/// The fused driver, in any width; or by blocks of one chain to a lane, of packs of 32, or of the machine's.
 template <class Model>
 std::unique_ptr<Engine> engine_of_any_width(const TestDensity& density, const EngineSpec& spec) {
   if (!spec.blocks && spec.transition == nullptr)
     return std::make_unique<EngineOf<FusedCpu, Model, float, double>>(make_model<Model>(density, spec.model),
                                                                       spec);
-  if (spec.pack_width == 1) return block_engine<float, double, Model>(density, spec);
-  if (spec.pack_width == 4) return block_engine<Pack<float, 4>, Pack<double, 4>, Model>(density, spec);
-  if (spec.pack_width == 32) return block_engine<Pack<float, 32>, Pack<double, 32>, Model>(density, spec);
-  return block_engine<MachinePack<float>, MachineEnergies<float, double>, Model>(density, spec);
+  return blocks_of_any_width(density, spec, library_transitions<float, double>(spec));
 }
 
 struct Fixture {
@@ -121,8 +105,8 @@ TEST(ENGINE_SUITE, NoBitDependsOnTheDivisionOfTheWork) {
     EXPECT_EQ(resumed.cache, whole.cache) << name;
     EXPECT_EQ(resumed.draws, whole.draws) << name;
     same("blocks", {.blocks = true});
-    same("blocks, width 4, 3 threads", {.pack_width = 4, .threads = 3, .blocks = true});
     same("blocks, width 32", {.pack_width = 32, .blocks = true});
+    same("blocks, width 32, 3 threads", {.pack_width = 32, .threads = 3, .blocks = true});
     same("blocks, launches, engines", {.blocks = true, .launches = {2}, .engines = {32}});
   }
 }

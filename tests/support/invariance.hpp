@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <string>
 
 #include "targets/engine_cpu.hpp"
@@ -27,91 +28,225 @@ struct OneTransition : FusedCpu {
   }
 };
 
+/// The library's compiled transition of T's name, told what T is told.
+template <class T>
+struct Library : T {};
+
+/// A broken twin of any transition: its ratio favours one side, by so many percent of how far x goes.
+template <class Transition, int kPercent = 20>
+struct Tilted : Transition {};
+
+template <int kPercent, class L, class E, class Model>
+class TiltedBlock final : public BlockTransition<L, E, Model> {
+  using typename BlockTransition<L, E, Model>::Iteration;
+  using typename BlockTransition<L, E, Model>::OfChain;
+
+ public:
+  explicit TiltedBlock(const BlockTransition<L, E, Model>& of)
+      : BlockTransition<L, E, Model>(of.gradients, of.energies, of.self_ending), of_(of) {}
+  int begin(const Iteration& t) const override { return of_.begin(t); }
+  void move(const Iteration& t, int s) const override { of_.move(t, s); }
+  void push(const Iteration& t, int s) const override { of_.push(t, s); }
+  void end(const Iteration& t) const override {
+    of_.end(t);
+    for (std::size_t k = 0; k < t.groups.size(); ++k) tilt(t.proposals[k], t.groups[k]);
+  }
+  void decided(const Iteration& t) const override { of_.decided(t); }
+  void begin_chain(const OfChain& t) const override { of_.begin_chain(t); }
+  void end_chain(const OfChain& t) const override {
+    of_.end_chain(t);
+    if (this->self_ending) tilt(t.proposal, t.w);
+  }
+  void decided_chain(const OfChain& t) const override { of_.decided_chain(t); }
+
+ private:
+  template <class X, class Y, class W>
+  static void tilt(Proposal<X, Y>& r, const W& w) {
+    r.log_ratio = r.log_ratio + cast<Y>((w.x[0] - w.position[0]) * X(scalar_t<X>(0.01 * kPercent)));
+  }
+  const BlockTransition<L, E, Model>& of_;
+};
+
+/// A transition for the block driver: compiled here, but for the library's.
+template <class T, class L, class E, class Model>
+struct BlockOf {
+  static const BlockTransition<L, E, Model>& get() {
+    static const BlockTransitionOf<T, L, E, Model> transition;
+    return transition;
+  }
+};
+template <class T, class L, class E, class Model>
+struct BlockOf<Library<T>, L, E, Model> {
+  static const BlockTransition<L, E, Model>& get() {
+    const auto* all = static_cast<const CpuTransitions*>(find_transition(T::info().name));
+    return *std::get<const BlockTransition<L, E, Model>*>(
+        std::get<CpuTransition<scalar_t<L>, scalar_t<E>>>(all->of));
+  }
+};
+template <class T, int kPercent, class L, class E, class Model>
+struct BlockOf<Tilted<T, kPercent>, L, E, Model> {
+  static const BlockTransition<L, E, Model>& get() {
+    static const TiltedBlock<kPercent, L, E, Model> transition(BlockOf<T, L, E, Model>::get());
+    return transition;
+  }
+};
+
 /// A transition, or those of a sequence, for the block driver.
 template <class Transition, class L, class E, class Model>
 std::vector<const BlockTransition<L, E, Model>*> block_transitions() {
   std::vector<const BlockTransition<L, E, Model>*> all;
-  Each<Transition>::call([&]<class One>() {
-    static const BlockTransitionOf<One, L, E, Model> transition;
-    all.push_back(&transition);
-  });
+  Each<Transition>::call([&]<class One>() { all.push_back(&BlockOf<One, L, E, Model>::get()); });
   return all;
 }
 
-/// What a case did: functionals before and after of every chain, weighted moments and unweighted draws.
-struct Moved {
-  std::vector<std::vector<double>> before, after,
-      stretched;  // [functional][chain]; stretched: x after, times 1.02
-  std::array<std::vector<double>, 2> weighted, weighted_square, draw, reference;
-  std::vector<double> beta, beta_reference;
-  double acceptance = 0, jump = 0;  // mean acceptance; mean squared jump of x over its variance
-};
+/// Makes the engine of a spec that says all but its transitions, and gives it what these need.
+using EngineMaker = std::function<std::unique_ptr<Engine>(const Gaussian&, EngineSpec)>;
 
-/// Functionals of one chain's rows and weights; symmetric and single-sample ones, moments and an indicator.
-inline std::vector<double> functionals(const ModelSpec& m, const double* rows, const double* weights,
-                                       double stretch) {
+/// The same for the library's engine on one model.
+template <class Transition, class Model>
+std::vector<CpuTransition<float, double>> block_transitions_on() {
+  using L = MachinePack<float>;
+  using E = MachineEnergies<float, double>;
+  std::vector<CpuTransition<float, double>> all;
+  for (const auto* t : block_transitions<Transition, L, E, Model>())
+    std::get<const BlockTransition<L, E, Model>*>(all.emplace_back()) = t;
+  return all;
+}
+
+/// By blocks, of the machine's packs.
+template <class Transition, class Model>
+std::unique_ptr<Engine> make_blocks(const Gaussian& density, EngineSpec spec) {
+  name_transitions<Transition>(spec);
+  auto engine = make_block_engine<float, double>(
+      spec, {density.dim, density.quantities()},
+      block_density<Gaussian, MachinePack<float>, MachineEnergies<float, double>>(density),
+      block_transitions_on<Transition, Model>());
+  prepare<Transition>(*engine, 1);
+  return engine;
+}
+/// By the fused driver, on the model that `build` makes of a density and a layout.
+template <class Transition, class Build>
+EngineMaker fused(Build build) {
+  return [build](const Gaussian& density, EngineSpec spec) -> std::unique_ptr<Engine> {
+    name_transitions<Transition>(spec);
+    const auto model = build(density, ParameterLayout{density.dim, spec.model.dense_metric, spec.model.base});
+    auto engine =
+        std::make_unique<EngineOf<OneTransition<Transition>, std::remove_const_t<decltype(model)>, float, double>>(
+            model, spec);
+    prepare<Transition>(*engine, 1);
+    return engine;
+  };
+}
+
+using Values = std::vector<std::vector<double>>;  // [functional][chain]
+
+/// Functionals of every chain: symmetric and single-sample ones, moments and an indicator; of `stretch` times x. Rows
+/// and weights (of more than one sample): [row][chain].
+inline Values functionals(const ModelSpec& m, const double* rows, const double* weights, int chains,
+                          double stretch) {
   const int n = m.pseudo_samples;
-  std::vector<double> f;
-  auto x = [&](int i, int k) { return stretch * rows[2 * i + k]; };
-  auto beta = [&](int i) { return m.low + (m.high - m.low) / (1 + std::exp(-rows[2 * n + i])); };
-  for (int i = 0; i < n; i += std::max(1, n - 1)) {
+  const bool betas = m.learned && m.kind == ModelKind::pseudo_extended;
+  Values f;
+  const auto add = [&](auto value) {
+    f.emplace_back(chains);
+    for (int i = 0; i < chains; ++i) f.back()[i] = value(i);
+  };
+  const auto x = [&](int s, int k, int i) { return stretch * rows[std::size_t(2 * s + k) * chains + i]; };
+  std::vector<double> beta(betas ? std::size_t(n) * chains : 0);
+  for (std::size_t i = 0; i < beta.size(); ++i)
+    beta[i] = m.low + (m.high - m.low) / (1 + std::exp(-rows[std::size_t(2 * n) * chains + i]));
+  for (int s = 0; s < n; s += std::max(1, n - 1)) {
     for (int k = 0; k < 2; ++k) {
-      f.push_back(x(i, k));
-      f.push_back(x(i, k) * x(i, k));
+      add([&](int i) { return x(s, k, i); });
+      add([&](int i) { return x(s, k, i) * x(s, k, i); });
     }
-    f.push_back(x(i, 0) * x(i, 1));
-    f.push_back(x(i, 0) > 0.4);
-    if (m.learned && m.kind == ModelKind::pseudo_extended) {
-      f.push_back(beta(i));
-      f.push_back(beta(i) * beta(i));
-      f.push_back(beta(i) * x(i, 0));
+    add([&](int i) { return x(s, 0, i) * x(s, 1, i); });
+    add([&](int i) { return x(s, 0, i) > 0.4; });
+    if (betas) {
+      const double* b = &beta[std::size_t(s) * chains];
+      add([&](int i) { return b[i]; });
+      add([&](int i) { return b[i] * b[i]; });
+      add([&](int i) { return b[i] * x(s, 0, i); });
     }
   }
-  if (n > 1) {
-    f.push_back(x(0, 0) * x(n - 1, 0));
-    f.push_back(weights[0]);
-    double squares = 0, wx = 0, wxx = 0, mean = 0, mean_square = 0, betas = 0;
-    for (int i = 0; i < n; ++i) {
-      squares += weights[i] * weights[i];
-      wx += weights[i] * x(i, 0);
-      wxx += weights[i] * x(i, 1) * x(i, 1);
-      mean += x(i, 0) / n;
-      mean_square += x(i, 1) * x(i, 1) / n;
-      if (m.learned) betas += beta(i) / n;
-    }
-    f.insert(f.end(), {squares, wx, wxx, mean, mean_square, betas});
-  }
+  if (n == 1) return f;
+  const auto w = [&](int s, int i) { return weights[std::size_t(s) * chains + i]; };
+  const auto sum = [&](auto of) {
+    add([&](int i) {
+      double total = 0;
+      for (int s = 0; s < n; ++s) total += of(s, i);
+      return total;
+    });
+  };
+  add([&](int i) { return x(0, 0, i) * x(n - 1, 0, i); });
+  add([&](int i) { return w(0, i); });
+  sum([&](int s, int i) { return w(s, i) * w(s, i); });
+  sum([&](int s, int i) { return w(s, i) * x(s, 0, i); });
+  sum([&](int s, int i) { return w(s, i) * x(s, 1, i) * x(s, 1, i); });
+  sum([&](int s, int i) { return x(s, 0, i) / n; });
+  sum([&](int s, int i) { return x(s, 1, i) * x(s, 1, i) / n; });
+  if (betas) sum([&](int s, int i) { return beta[std::size_t(s) * chains + i] / n; });
   return f;
 }
 
-/// Draws exact starts, makes the transitions with `Transition` on `Model` (built from its parts by `build`),
-/// by the fused driver or by blocks.
-template <class Transition, bool kBlocks = false, class Build>
-Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build) {
-  GaussianPair pair(c);
-  const ParameterLayout layout{2, c.dense, c.dense || c.mixture ? 1 : 0};
-  auto model = build(pair.density(), layout);
-  using Model = decltype(model);
-  const int chains = kInvarianceChains;
+/// Exact starts of a case, and as many draws beside them to compare with. What is made once serves every transition.
+struct Starts {
+  GaussianPair pair;
+  std::vector<double> position;                        // [row][chain]
+  std::array<std::vector<double>, 2> reference;        // of the target, or of the path at beta
+  std::vector<double> beta_reference;                  // of one sample's control variable
+  Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
+    const int chains = kInvarianceChains, n = c.model.pseudo_samples;
+    const bool extended = c.model.kind == ModelKind::pseudo_extended, betas = extended && c.model.learned;
+    const int rows = (2 + betas) * n;
+    ExactStart exact(c, pair, seed);
+    position.resize(std::size_t(rows) * chains);
+    for (int i = 0; i < chains; ++i) exact.rows(&position[i], chains);
+    for (auto& r : reference) r.resize(chains);
+    for (int i = 0; i < chains; ++i) {
+      const auto x = c.model.kind == ModelKind::path ? exact.position(c.beta) : exact.target();
+      for (int k = 0; k < 2; ++k) reference[k][i] = x[k];
+    }
+    std::vector<double> fresh(rows);
+    for (int i = 0; i < chains && betas; ++i) {
+      exact.rows(fresh.data(), 1);
+      beta_reference.push_back(fresh[2 * n]);
+    }
+  }
+};
+
+/// What a case did: functionals before and after of every chain, weighted moments and unweighted draws.
+struct Moved {
+  ModelSpec model;
+  Values before, after;
+  std::vector<double> position, cache;  // after
+  std::array<std::vector<double>, 2> weighted, weighted_square, draw, reference;
+  std::vector<double> beta, beta_reference;
+  double acceptance = 0, jump = 0;  // mean acceptance; mean squared jump of x over its variance
+  /// Functionals of x after, times 1.02.
+  Values stretched() const {
+    const int chains = kInvarianceChains;
+    return functionals(model, position.data(), &cache[chains], chains, 1.02);
+  }
+};
+
+/// Goes on from exact starts by the case's iterations on the engine that `make` makes.
+inline Moved run_invariance(const InvarianceCase& c, Starts& starts, std::uint64_t seed,
+                            const EngineMaker& make) {
+  const GaussianPair& pair = starts.pair;
+  const int chains = kInvarianceChains, n = c.model.pseudo_samples;
   EngineSpec spec;
   spec.model = c.model;
-  name_transitions<Transition>(spec);
+  spec.model.dense_metric = c.dense;
+  spec.model.base = c.dense || c.mixture ? 1 : 0;
+  const ParameterLayout layout{2, spec.model.dense_metric, spec.model.base};
   spec.threads = 2;
   spec.draws = c.iterations;
   for (int i = 0; i < chains; ++i) {
     spec.chain.push_back(static_cast<std::uint32_t>(i));
     spec.unit.push_back(0);
   }
-  using L = MachinePack<float>;
-  using E = MachineEnergies<float, double>;
-  const std::unique_ptr<Engine> made = [&]() -> std::unique_ptr<Engine> {
-    if constexpr (kBlocks) {
-      return std::make_unique<BlockEngine<L, E, Model>>(model, spec,
-                                                        block_transitions<Transition, L, E, Model>(),
-                                                        block_density<Gaussian, L, E>(pair.density()));
-    } else
-      return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(model, spec);
-  }();
+  const std::unique_ptr<Engine> made = make(starts.pair.density(), spec);
   Engine& engine = *made;
   auto put = [&](int row, double value) { engine.set_parameters(row, std::vector<double>(chains, value)); };
   put(ParameterLayout::step_size, c.step_size);
@@ -136,27 +271,9 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
     engine.set_base({{0, numbers}});
   }
 
-  ExactStart exact(c, pair, seed);
-  const int rows = engine.rows(), n = c.model.pseudo_samples;
-  std::vector<double> start(std::size_t(rows) * chains);
-  for (int i = 0; i < chains; ++i) exact.rows(&start[i], chains);
-  prepare<Transition>(engine, 1);
-  engine.set_position(start);
+  engine.set_position(starts.position);
   engine.initialize();
-  Moved moved;
-  auto collect = [&](std::vector<std::vector<double>>& to, double stretch) {
-    const auto position = engine.position(), cache = engine.cache();
-    std::vector<double> x(rows), w(n, 1.0);
-    for (int i = 0; i < chains; ++i) {
-      for (int r = 0; r < rows; ++r) x[r] = position[std::size_t(r) * chains + i];
-      for (int s = 0; s < n && n > 1; ++s) w[s] = cache[std::size_t(1 + s) * chains + i];
-      const auto f = functionals(c.model, x.data(), w.data(), stretch);
-      if (to.empty()) to.resize(f.size());
-      for (std::size_t k = 0; k < f.size(); ++k) to[k].push_back(f[k]);
-    }
-  };
-  collect(moved.before, 1);
-  const auto before = engine.position();
+  const auto before = engine.position(), cache_before = engine.cache();
   LaunchSpec launch;
   launch.key = {static_cast<std::uint32_t>(seed), 77};
   launch.num_leapfrog = c.num_leapfrog;
@@ -167,34 +284,35 @@ Moved run_invariance(const InvarianceCase& c, std::uint64_t seed, Build&& build)
   launch.record = true;
   engine.take_stats();
   engine.advance(launch);
-  collect(moved.after, 1);
-  collect(moved.stretched, 1.02);
 
-  const auto after = engine.position(), stats = engine.take_stats(), moments = engine.take_moments();
+  Moved moved;
+  moved.model = c.model;
+  moved.position = engine.position();
+  moved.cache = engine.cache();
+  moved.before = functionals(c.model, before.data(), &cache_before[chains], chains, 1);
+  moved.after = functionals(c.model, moved.position.data(), &moved.cache[chains], chains, 1);
+  moved.reference = starts.reference;
+  const auto &after = moved.position, stats = engine.take_stats(), moments = engine.take_moments();
   const auto draws = engine.draws();
-  RunningMean variance[2];
-  for (int i = 0; i < chains; ++i) {
-    moved.acceptance += stats[stat_acceptance * chains + i] / chains;
-    for (int k = 0; k < 2; ++k) {
-      variance[k].add(before[k * chains + i]);
-      moved.weighted[k].push_back(moments[(MomentLayout::first + k) * chains + i]);
-      moved.weighted_square[k].push_back(moments[(MomentLayout::first + 2 + k) * chains + i]);
-      moved.draw[k].push_back(draws[std::size_t(k) * engine.padded_chains() + i]);
-    }
-    const auto x = c.model.kind == ModelKind::path ? exact.position(c.beta) : exact.target();
-    for (int k = 0; k < 2; ++k) moved.reference[k].push_back(x[k]);
-  }
-  for (int k = 0; k < 2; ++k)
-    for (int i = 0; i < chains; ++i)
-      moved.jump += std::pow(after[k * chains + i] - before[k * chains + i], 2) /
-                    (2.0 * chains * variance[k].variance());
-  if (c.model.learned && c.model.kind == ModelKind::pseudo_extended) {
-    std::vector<double> fresh(rows);
+  for (int i = 0; i < chains; ++i) moved.acceptance += stats[stat_acceptance * chains + i] / chains;
+  for (int k = 0; k < 2; ++k) {
+    const auto row = [&](const auto& of, int r) {
+      return std::vector<double>(of.begin() + std::ptrdiff_t(r) * chains, of.begin() + std::ptrdiff_t(r + 1) * chains);
+    };
+    moved.weighted[k] = row(moments, MomentLayout::first + k);
+    moved.weighted_square[k] = row(moments, MomentLayout::first + 2 + k);
+    RunningMean variance, jump;
     for (int i = 0; i < chains; ++i) {
-      moved.beta.push_back(after[std::size_t(2 * n) * chains + i]);
-      exact.rows(fresh.data(), 1);
-      moved.beta_reference.push_back(fresh[2 * n]);
+      moved.draw[k].push_back(draws[std::size_t(k) * engine.padded_chains() + i]);
+      variance.add(before[k * chains + i]);
+      jump.add(std::pow(after[k * chains + i] - before[k * chains + i], 2));
     }
+    moved.jump += jump.mean() / (2 * variance.variance());
+  }
+  if (!starts.beta_reference.empty()) {
+    moved.beta.assign(after.begin() + std::ptrdiff_t(2 * n) * chains,
+                      after.begin() + std::ptrdiff_t(2 * n + 1) * chains);
+    moved.beta_reference = starts.beta_reference;
   }
   return moved;
 }
@@ -214,8 +332,7 @@ struct Verdict {
 };
 
 /// Largest |z| of the paired differences of the functionals.
-inline Verdict paired(const std::vector<std::vector<double>>& before,
-                      const std::vector<std::vector<double>>& after) {
+inline Verdict paired(const Values& before, const Values& after) {
   Verdict v;
   for (std::size_t k = 0; k < before.size(); ++k) {
     RunningMean d;
@@ -241,20 +358,31 @@ inline Verdict judge(const Moved& m) {
   return v;
 }
 
-/// On the model of the case's kind; by the block driver, which every transition runs on, or by the fused one.
-template <class Transition, bool kBlocks = true>
+/// By the block driver, which every transition runs on, on the model of the case's kind: one of those named, or of all.
+template <class Transition, class... Models>
+struct ByBlocks {
+  static EngineMaker on(ModelKind kind) {
+    EngineMaker make;
+    ((kind_of<Models>() == kind ? void(make = make_blocks<Transition, Models>) : void()), ...);
+    return make;
+  }
+  template <class Model>
+  static constexpr ModelKind kind_of() {
+    if (Model::kExtended) return ModelKind::pseudo_extended;
+    return Model::kTempered ? ModelKind::path : ModelKind::plain;
+  }
+};
+template <class Transition>
+struct ByBlocks<Transition> : ByBlocks<Transition, OpaquePlain, OpaquePath, OpaqueExtended> {};
+
+template <class Transition, class... Models>
+Moved moved(const InvarianceCase& c, Starts& starts, std::uint64_t seed) {
+  return run_invariance(c, starts, seed, ByBlocks<Transition, Models...>::on(c.model.kind));
+}
+template <class Transition, class... Models>
 Moved moved(const InvarianceCase& c, std::uint64_t seed) {
-  const auto of = [&]<class Model>() {
-    return run_invariance<Transition, kBlocks>(c, seed, [&](const Gaussian& g, const ParameterLayout& l) {
-      ModelSpec m = c.model;
-      m.dense_metric = l.dense_metric;
-      m.base = l.base;
-      return make_model<Model>(g, m);
-    });
-  };
-  if (c.model.kind == ModelKind::plain) return of.template operator()<Path<Gaussian, 0, false>>();
-  if (c.model.kind == ModelKind::path) return of.template operator()<Path<Gaussian, 0, true>>();
-  return of.template operator()<PseudoExtended<Gaussian, 0, 0>>();
+  Starts starts(c, seed);
+  return moved<Transition, Models...>(c, starts, seed);
 }
 
 /// Expects that chains are still in the target, moved, and would have been seen to leave it. Returns how many tests it made.
@@ -266,7 +394,7 @@ inline int expect_in_target(const InvarianceCase& c, const Moved& m, double limi
   EXPECT_LT(m.acceptance, may_accept_all ? 2 : 0.9999)
       << c.name << ": nothing is ever rejected, so the test sees no rejection";
   EXPECT_GT(m.jump, 0.02) << c.name << ": it hardly moved";
-  EXPECT_GT(paired(m.before, m.stretched).worst, limit) << c.name << ": no power to see x stretched by 2 %";
+  EXPECT_GT(paired(m.before, m.stretched()).worst, limit) << c.name << ": no power to see x stretched by 2 %";
   return v.tests;
 }
 

@@ -27,9 +27,10 @@ std::unique_ptr<Engine> one_by_one(const DecoderSubject& s, const EngineSpec& sp
   const auto make = [&]<class R, class E>() -> std::unique_ptr<Engine> {
     using L = MachinePack<R>;
     using LE = MachineEnergies<R, E>;
-    return make_block_engine<R, E>(spec, {density.dim, 0}, [&](int chains) {
+    const auto blocks = [&](int chains) {
       return std::make_unique<PointwiseBlock<Decoder, L, LE>>(density, chains);
-    });
+    };
+    return make_block_engine<R, E>(spec, {density.dim, 0}, blocks, library_transitions<R, E>(spec));
   };
   if (spec.precision == Precision::single) return make.template operator()<float, float>();
   if (spec.precision == Precision::mixed) return make.template operator()<float, double>();
