@@ -22,10 +22,14 @@ extern template struct MixtureOnPacks<NormalMixture, MachinePack<float>, CommonR
 extern template struct MixtureOnPacks<NormalMixture, MachinePack<float>, UnitRows<MachinePack<float>>>;
 extern template struct MixtureOnPacks<TiedMixture, MachinePack<float>, CommonRows<MachinePack<float>>>;
 extern template struct MixtureOnPacks<TiedMixture, MachinePack<float>, UnitRows<MachinePack<float>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>, CommonRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>, UnitRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>, CommonRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>, UnitRows<MachineEnergies<float, double>>>;
+extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>,
+                                      CommonRows<MachineEnergies<float, double>>>;
+extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>,
+                                      UnitRows<MachineEnergies<float, double>>>;
+extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>,
+                                      CommonRows<MachineEnergies<float, double>>>;
+extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>,
+                                      UnitRows<MachineEnergies<float, double>>>;
 extern template struct MixtureOnPacks<NormalMixture, MachinePack<double>, CommonRows<MachinePack<double>>>;
 extern template struct MixtureOnPacks<NormalMixture, MachinePack<double>, UnitRows<MachinePack<double>>>;
 extern template struct MixtureOnPacks<TiedMixture, MachinePack<double>, CommonRows<MachinePack<double>>>;

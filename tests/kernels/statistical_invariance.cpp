@@ -208,7 +208,8 @@ TEST(Invariance, TransitionsOneAfterTheOther) {
     c.iterations = 10;
     c.num_leapfrog = 1;
     c.step_size *= 0.3;
-    EXPECT_GT(judge(moved<Sequence<Library<Hmc>, Tilted<ListWalk, 100>>>(c, seed++)).worst, limit()) << c.name;
+    EXPECT_GT(judge(moved<Sequence<Library<Hmc>, Tilted<ListWalk, 100>>>(c, seed++)).worst, limit())
+        << c.name;
   }
 }
 

@@ -77,8 +77,10 @@ TEST(Regeneration, ItAndDartsLeaveTheTargetInvariant) {
       expect("regeneration", moved_alone<Library<OfKnownModes<Regeneration>>>(c, seed++));
       expect("darting", moved_alone<Library<OfKnownModes<Darting>>>(c, seed++));
     }
-    expect("after trajectories", moved_alone<Sequence<Library<Hmc>, Library<OfKnownModes<Regeneration>>>>(c, seed++));
-    expect("darts after trajectories", moved_alone<Sequence<Library<Hmc>, Library<OfKnownModes<Darting>>>>(c, seed++));
+    expect("after trajectories",
+           moved_alone<Sequence<Library<Hmc>, Library<OfKnownModes<Regeneration>>>>(c, seed++));
+    expect("darts after trajectories",
+           moved_alone<Sequence<Library<Hmc>, Library<OfKnownModes<Darting>>>>(c, seed++));
     expect_found<OfKnownModes<AlwaysTaken<Regeneration>>>(c, seed++, "always taken");
     expect_found<OfKnownModes<WithoutRatio<Regeneration>>>(c, seed++, "no ratio");
     expect_found<OfKnownModes<WithoutRatio<Darting>>>(c, seed++, "darts without ratio");

@@ -149,8 +149,9 @@ double levels_z(int iterations, int chains, std::uint64_t seed, bool flattened =
     spec.unit.push_back(0);
   }
   const Gaussian density = gaussian.density();
-  const auto made = make_block_engine<float, double>(spec, {2, density.quantities()}, block_density<Gaussian, L, E>(density),
-      block_transitions_on<Transition, OpaquePlain>());
+  const auto made = make_block_engine<float, double>(spec, {2, density.quantities()},
+                                                     block_density<Gaussian, L, E>(density),
+                                                     block_transitions_on<Transition, OpaquePlain>());
   Engine& engine = *made;
   engine.set_parameters(ParameterLayout::step_size, std::vector<double>(chains, 0.7));
   engine.set_parameters(engine.layout().scale(), std::vector<double>(2 * chains, 1.0));

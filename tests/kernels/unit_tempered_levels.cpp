@@ -54,8 +54,9 @@ struct LevelRun {
       spec.unit.push_back(0);
     }
     const Gaussian density = pair.density();
-    const auto made = make_block_engine<float, double>(spec, {2, density.quantities()}, block_density<Gaussian, L, E>(density),
-        block_transitions_on<Transition, OpaquePlain>());
+    const auto made = make_block_engine<float, double>(spec, {2, density.quantities()},
+                                                       block_density<Gaussian, L, E>(density),
+                                                       block_transitions_on<Transition, OpaquePlain>());
     Engine& engine = *made;
     engine.set_parameters(ParameterLayout::step_size, std::vector<double>(kChains, 0.7));
     engine.set_parameters(engine.layout().scale(), std::vector<double>(kDim * kChains, 1.0));

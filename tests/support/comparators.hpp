@@ -25,7 +25,8 @@ void expect_invariant(const InvarianceCase& c, std::uint64_t seed) {
   EXPECT_LT(v.worst, limit()) << c.name << ": " << v.where;
   EXPECT_GT(m.jump, 0.02) << c.name;
   EXPECT_LT(m.acceptance, 0.9999) << c.name;
-  EXPECT_GT(paired(m.before, m.stretched()).worst, limit()) << c.name << ": no power to see x stretched by 2 %";
+  EXPECT_GT(paired(m.before, m.stretched()).worst, limit())
+      << c.name << ": no power to see x stretched by 2 %";
 }
 inline InvarianceCase plain(const std::string& name, int iterations, double step_size = 0.7) {
   InvarianceCase c;

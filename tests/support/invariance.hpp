@@ -130,9 +130,9 @@ EngineMaker fused(Build build) {
   return [build](const Gaussian& density, EngineSpec spec) -> std::unique_ptr<Engine> {
     name_transitions<Transition>(spec);
     const auto model = build(density, ParameterLayout{density.dim, spec.model.dense_metric, spec.model.base});
-    auto engine =
-        std::make_unique<EngineOf<OneTransition<Transition>, std::remove_const_t<decltype(model)>, float, double>>(
-            model, spec);
+    auto engine = std::make_unique<
+        EngineOf<OneTransition<Transition>, std::remove_const_t<decltype(model)>, float, double>>(model,
+                                                                                                  spec);
     prepare<Transition>(*engine, 1);
     return engine;
   };
@@ -192,9 +192,9 @@ inline Values functionals(const ModelSpec& m, const double* rows, const double* 
 /// Exact starts of a case, and as many draws beside them to compare with. What is made once serves every transition.
 struct Starts {
   GaussianPair pair;
-  std::vector<double> position;                        // [row][chain]
-  std::array<std::vector<double>, 2> reference;        // of the target, or of the path at beta
-  std::vector<double> beta_reference;                  // of one sample's control variable
+  std::vector<double> position;                  // [row][chain]
+  std::array<std::vector<double>, 2> reference;  // of the target, or of the path at beta
+  std::vector<double> beta_reference;            // of one sample's control variable
   Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
     const int chains = kInvarianceChains, n = c.model.pseudo_samples;
     const bool extended = c.model.kind == ModelKind::pseudo_extended, betas = extended && c.model.learned;
@@ -297,7 +297,8 @@ inline Moved run_invariance(const InvarianceCase& c, Starts& starts, std::uint64
   for (int i = 0; i < chains; ++i) moved.acceptance += stats[stat_acceptance * chains + i] / chains;
   for (int k = 0; k < 2; ++k) {
     const auto row = [&](const auto& of, int r) {
-      return std::vector<double>(of.begin() + std::ptrdiff_t(r) * chains, of.begin() + std::ptrdiff_t(r + 1) * chains);
+      return std::vector<double>(of.begin() + std::ptrdiff_t(r) * chains,
+                                 of.begin() + std::ptrdiff_t(r + 1) * chains);
     };
     moved.weighted[k] = row(moments, MomentLayout::first + k);
     moved.weighted_square[k] = row(moments, MomentLayout::first + 2 + k);

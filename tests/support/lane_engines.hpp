@@ -27,7 +27,8 @@ std::unique_ptr<Engine> blocks_of_any_width(const Density& density, const Engine
   if (spec.pack_width == 32)
     return lane_engine<Wide, WideEnergies>(spec, opaque, in.template operator()<Wide, WideEnergies>());
   return make_block_engine<float, double>(
-      spec, opaque, in.template operator()<MachinePack<float>, MachineEnergies<float, double>>(), transitions);
+      spec, opaque, in.template operator()<MachinePack<float>, MachineEnergies<float, double>>(),
+      transitions);
 }
 
 }  // namespace lockstep::testing

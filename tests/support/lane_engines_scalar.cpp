@@ -3,9 +3,9 @@
 
 namespace lockstep::testing {
 template std::unique_ptr<Engine> lane_engine<float, float>(const EngineSpec&, OpaqueDensity,
-    BlockDensityMaker<float, float>);
+                                                           BlockDensityMaker<float, float>);
 template std::unique_ptr<Engine> lane_engine<float, double>(const EngineSpec&, OpaqueDensity,
-    BlockDensityMaker<float, double>);
+                                                            BlockDensityMaker<float, double>);
 template std::unique_ptr<Engine> lane_engine<double, double>(const EngineSpec&, OpaqueDensity,
-    BlockDensityMaker<double, double>);
+                                                             BlockDensityMaker<double, double>);
 }  // namespace lockstep::testing

@@ -2,6 +2,6 @@
 #include "tests/support/make_lane_engines.hpp"
 
 namespace lockstep::testing {
-template std::unique_ptr<Engine> lane_engine<Pack<float, 32>, Pack<double, 32>>(const EngineSpec&, OpaqueDensity,
-    BlockDensityMaker<float, double>);
+template std::unique_ptr<Engine> lane_engine<Pack<float, 32>, Pack<double, 32>>(
+    const EngineSpec&, OpaqueDensity, BlockDensityMaker<float, double>);
 }  // namespace lockstep::testing
