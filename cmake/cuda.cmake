@@ -75,7 +75,7 @@ function(lockstep_add_cuda_engines target)
   target_sources(${target} PRIVATE ${sources} ${own})
   # The runtime stays inside: a test program with kernels of its own has another copy, and the two must not mix.
   target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublas)
-  # Nor does another's copy of a template stand in for the library's: a test's is compiled in haste.
+  # Nor does another's copy of a function stand in for the library's: a test's is compiled in haste.
   target_link_options(${target} PRIVATE LINKER:--exclude-libs,libcudart_static.a LINKER:-Bsymbolic-functions)
   set_target_properties(${target} PROPERTIES
     CUDA_SEPARABLE_COMPILATION OFF

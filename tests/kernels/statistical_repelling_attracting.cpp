@@ -60,16 +60,16 @@ struct OtherCaps : Hasty<1> {
 
 TEST(RepellingAttracting, IsInvariantHoweverSoonItsLoopsAreCut) {
   for (int iterations : {1, 4}) {
-    expect_invariant<RepellingAttracting>(plain("whole", iterations, 1.5), 1);
-    expect_invariant<Hasty<1>>(plain("one proposal", iterations, 1.5), 2);
-    expect_invariant<Hasty<2>>(plain("two proposals", iterations, 1.5), 3);
+    expect_invariant<Library<RepellingAttracting>>(plain("whole", iterations, 1.5), 1);
+    expect_invariant<Library<Hasty<1>>>(plain("one proposal", iterations, 1.5), 2);
+    expect_invariant<Library<Hasty<2>>>(plain("two proposals", iterations, 1.5), 3);
   }
   InvarianceCase c;
   c.name = "two pseudo-samples, two proposals";
   c.model.kind = ModelKind::pseudo_extended;
   c.model.pseudo_samples = 2;
   c.iterations = 2;
-  expect_invariant<Hasty<2>>(c, 4);
+  expect_invariant<Library<Hasty<2>>>(c, 4);
 }
 TEST(RepellingAttracting, TwinsAreFound) {
   expect_found<WithoutAuxiliary>(plain("without z", 4, 1.5), 5);

@@ -27,7 +27,7 @@ Extended make_extended(const InvarianceCase& c, const Gaussian& g, const Paramet
 
 template <class Transition, class Build>
 double worst(const InvarianceCase& c, Build&& build) {
-  Starts starts(c, 7);
+  const Starts starts(c, 7);
   const Moved m = run_invariance(c, starts, 7, fused<Transition>(build));
   EXPECT_GT(m.jump, 0.005) << c.name << ": a twin that does not move proves nothing";
   return judge(m).worst;

@@ -6,6 +6,7 @@
 
 #include "host/runs/base_density.hpp"
 #include "host/runs/units.hpp"
+#include "targets/bases.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/scalar_model.hpp"
 
@@ -81,6 +82,40 @@ TEST_P(Mixtures, IsTheFormulaWithItsGradient) {
                      slope = (4 * (moved(h) - moved(-h)) / 2 - (moved(2 * h) - moved(-2 * h)) / 4) / (3 * h);
         EXPECT_NEAR(g[i], slope, 1e-7 * (1 + std::abs(slope) + std::abs(value)))
             << d << " " << components << " " << i;
+      }
+    }
+}
+
+/// On packs it stands behind a call, the gradient behind another for blocks of rows: of the lanes' own numbers or of common ones.
+TEST_P(Mixtures, IsTheSameOnPacks) {
+  using L = MachinePack<double>;
+  constexpr int W = lane_width<L>;
+  for (int d : {1, 7, 8, 9, 19})
+    for (int components : {1, 5}) {
+      const auto base = make(d, components);
+      const auto numbers = base.numbers();
+      const ParameterLayout layout{d, false, base.number()};
+      std::vector<double> rows(std::size_t(layout.rows()) * kTile), of_lanes(numbers.size() * kTile),
+          x(d * W), gradient(d * W);
+      std::fill_n(&rows[std::size_t(ParameterLayout::base_log_norm) * kTile], kTile, base.log_norm());
+      for (std::size_t k = 0; k < of_lanes.size(); ++k) of_lanes[k] = numbers[k / kTile];
+      for (int i = 0; i < d * W; ++i) x[i] = 0.7 + 0.2 * std::sin(1.3 * i) * (i % 5);
+      for (bool common : {true, false}) {
+        const double* of_unit = common ? numbers.data() : of_lanes.data();
+        const ParameterRows<L> par{{rows.data()}, of_unit, common ? 1 : kTile};
+        const GroupRows<L> at{x.data()}, to{gradient.data()};
+        double values[W], alone[W];
+        store(values, base_log_density<0, L>(layout, at, par, [&](int i, L v) { to.set(i, v); }));
+        store(alone, base_log_density<0, L>(layout, at, par, NoBaseGradient{}));
+        for (int lane = 0; lane < W; ++lane) {
+          std::vector<double> of_lane(d), expected;
+          for (int i = 0; i < d; ++i) of_lane[i] = x[i * W + lane];
+          const double value = evaluate(base, of_lane, &expected);
+          EXPECT_NEAR(values[lane], value, 1e-12 * (1 + std::abs(value))) << d << " " << components;
+          EXPECT_EQ(alone[lane], values[lane]);
+          for (int i = 0; i < d; ++i)
+            EXPECT_NEAR(gradient[i * W + lane], expected[i], 1e-12 * (1 + std::abs(value))) << d << " " << i;
+        }
       }
     }
 }

@@ -33,7 +33,7 @@ const Gaussian& density() {
   return fixture.density;
 }
 
-/// By blocks where a spec asks for them, of packs of 32 or the machine's; else fused.
+/// By blocks where a spec asks for them; else fused.
 template <class Transition, class Model, class OpaqueModel>
 std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
   if constexpr (std::derived_from<Transition, TransitionDefaults>)
@@ -85,6 +85,7 @@ TEST(OwnData, NoBitDependsOnTheDivisionOfTheWork) {
       same("threads", {.threads = 2});
       same("launches", {.launches = {1, 5}});
       same("blocks", {.blocks = true});
+      same("blocks of narrow packs", {.pack_width = 4, .blocks = true});
       same("blocks of wide packs", {.pack_width = 32, .blocks = true});
       same("blocks in launches", {.blocks = true, .launches = {1, 5}});
       same("blocks in engines", {.threads = 2, .blocks = true, .engines = {7, 40}});
@@ -161,7 +162,7 @@ TEST(OwnData, SettingsAreWhatTheUserSets) {
   };
   const double standard = evaluations({}, {.blocks = true}), wide = evaluations({{60}}, {.blocks = true});
   EXPECT_EQ(evaluations({{6}}, {.blocks = true}), standard);
-  EXPECT_EQ(evaluations({{}}, {.pack_width = 32, .blocks = true}), standard);
+  EXPECT_EQ(evaluations({{}}, {.pack_width = 4, .blocks = true}), standard);
   EXPECT_EQ(evaluations({{60}}, {}), wide);
   EXPECT_GT(wide, 1.3 * standard);
   EXPECT_THROW(evaluations({{1, 2}}, {.blocks = true}), std::invalid_argument);
@@ -174,14 +175,14 @@ TEST(OwnData, SettingsAreWhatTheUserSets) {
 
 /// The minimiser, of one descent for each chain: to the top of the Gaussian, from anywhere and at any width.
 TEST(OwnData, DescentsEndAtTheTopWhateverTheDivisionOfTheWork) {
-  BatchCase c = make_case<Lbfgs>();
+  BatchCase c = make_case<Library<Lbfgs>>();
   c.iterations = 1;
   c.chees = false;
-  const BatchResult fused = run_batch(factory<Lbfgs>(), c);
+  const BatchResult fused = run_batch(factory<Library<Lbfgs>>(), c);
   for (const Split& split :
-       {Split{.blocks = true}, Split{.threads = 2, .blocks = true}, Split{.pack_width = 32, .blocks = true},
+       {Split{.blocks = true}, Split{.threads = 2, .blocks = true}, Split{.pack_width = 4, .blocks = true},
         Split{.blocks = true, .engines = {7, 40}}})
-    EXPECT_EQ(run_batch(factory<Lbfgs>(), c, split), fused);
+    EXPECT_EQ(run_batch(factory<Library<Lbfgs>>(), c, split), fused);
   const auto field = [&](int k, int chain) { return fused.fields[std::size_t(k) * c.chains + chain]; };
   for (int i = 0; i < c.chains; ++i) {
     EXPECT_EQ(field(Lbfgs::converged, i), 1);
@@ -245,7 +246,7 @@ TEST(OwnData, SequencesKeepTheirDataApart) {
     if (kind == ModelKind::path) c.settings = other_settings<Pair>();
     const BatchResult whole = run_batch(factory<Pair>(), c);
     for (const Split& split :
-         {Split{.pack_width = 32, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},
+         {Split{.pack_width = 4, .blocks = true}, Split{.threads = 2, .launches = {1, 5}},
           Split{.blocks = true, .engines = {7, 40}}})
       EXPECT_EQ(run_batch(factory<Pair>(), c, split), whole) << int(kind);
     BatchResult resumed = run_batch(factory<Pair>(), c, {.launches = {2, 4}, .resumed = true});
@@ -294,7 +295,7 @@ TEST(OwnData, BackwardsIsTheOtherOrder) {
 }
 
 TEST(OwnData, WhatEndsWhenItSeesFitIsTheOnlyTransition) {
-  using Both = Sequence<Hmc, SliceWalk>;
+  using Both = Sequence<Library<Hmc>, SliceWalk>;
   EXPECT_THROW(make_engine(factory<Both>(), make_case<Both>()), std::invalid_argument);
 }
 

@@ -89,7 +89,7 @@ std::vector<double> with(const TransitionInfo& info, std::vector<std::pair<int, 
 TEST(ParallelWalks, CountsWhatItDoes) {
   using T = ParallelWalks;
   const int iterations = 200;
-  const LevelRun<T> never(with(T::info(), {{T::settling, 1e6}}), iterations),
+  const LevelRun<Library<T>> never(with(T::info(), {{T::settling, 1e6}}), iterations),
       often(with(T::info(), {{T::settling, 100}, {T::exchange, 1}}), iterations);
   EXPECT_EQ(never.counted(T::evaluations), 5 * iterations * kChains);
   EXPECT_EQ(never.counted(T::tried), 0);
@@ -113,12 +113,12 @@ TEST(EquiEnergy, RingsHoldStatesOfTheirEnergies) {
   using T = EquiEnergy;
   const int iterations = 3000, settling = 50, first = T::kLevels + kDim * (T::kLevels - 1);
   for (int every : {1, 7}) {
-    const LevelRun<T> run(with(T::info(), {{T::settling, settling},
-                                           {T::every, every},
-                                           {T::temperature, 8},
-                                           {T::first_energy, 2.2},
-                                           {T::last_energy, 6}}),
-                          iterations);
+    const LevelRun<Library<T>> run(with(T::info(), {{T::settling, settling},
+                                                    {T::every, every},
+                                                    {T::temperature, 8},
+                                                    {T::first_energy, 2.2},
+                                                    {T::last_energy, 6}}),
+                                   iterations);
     const struct { const std::vector<double>& settings; } w{run.settings};
     int full = 0;
     for (int i = 0; i < kChains; ++i)

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include "targets/engine_cpu.hpp"
@@ -28,11 +29,11 @@ struct OneTransition : FusedCpu {
   }
 };
 
-/// The library's compiled transition of T's name, told what T is told.
+/// The library's compiled transition of T's name, told what T is told: by blocks nothing of T's own code is run.
 template <class T>
 struct Library : T {};
 
-/// A broken twin of any transition: its ratio favours one side, by so many percent of how far x goes.
+/// A broken twin of any transition by blocks: its ratio favours one side, by so many percent of how far x goes.
 template <class Transition, int kPercent = 20>
 struct Tilted : Transition {};
 
@@ -79,6 +80,7 @@ template <class T, class L, class E, class Model>
 struct BlockOf<Library<T>, L, E, Model> {
   static const BlockTransition<L, E, Model>& get() {
     const auto* all = static_cast<const CpuTransitions*>(find_transition(T::info().name));
+    if (all == nullptr) throw std::logic_error("the library has no transition " + T::info().name);
     return *std::get<const BlockTransition<L, E, Model>*>(
         std::get<CpuTransition<scalar_t<L>, scalar_t<E>>>(all->of));
   }
@@ -192,9 +194,11 @@ inline Values functionals(const ModelSpec& m, const double* rows, const double* 
 /// Exact starts of a case, and as many draws beside them to compare with. What is made once serves every transition.
 struct Starts {
   GaussianPair pair;
+  Gaussian density = pair.density();
   std::vector<double> position;                  // [row][chain]
   std::array<std::vector<double>, 2> reference;  // of the target, or of the path at beta
   std::vector<double> beta_reference;            // of one sample's control variable
+  Starts(const Starts&) = delete;                // densities know where their numbers lie
   Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
     const int chains = kInvarianceChains, n = c.model.pseudo_samples;
     const bool extended = c.model.kind == ModelKind::pseudo_extended, betas = extended && c.model.learned;
@@ -231,7 +235,7 @@ struct Moved {
 };
 
 /// Goes on from exact starts by the case's iterations on the engine that `make` makes.
-inline Moved run_invariance(const InvarianceCase& c, Starts& starts, std::uint64_t seed,
+inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::uint64_t seed,
                             const EngineMaker& make) {
   const GaussianPair& pair = starts.pair;
   const int chains = kInvarianceChains, n = c.model.pseudo_samples;
@@ -246,7 +250,7 @@ inline Moved run_invariance(const InvarianceCase& c, Starts& starts, std::uint64
     spec.chain.push_back(static_cast<std::uint32_t>(i));
     spec.unit.push_back(0);
   }
-  const std::unique_ptr<Engine> made = make(starts.pair.density(), spec);
+  const std::unique_ptr<Engine> made = make(starts.density, spec);
   Engine& engine = *made;
   auto put = [&](int row, double value) { engine.set_parameters(row, std::vector<double>(chains, value)); };
   put(ParameterLayout::step_size, c.step_size);
@@ -365,6 +369,7 @@ struct ByBlocks {
   static EngineMaker on(ModelKind kind) {
     EngineMaker make;
     ((kind_of<Models>() == kind ? void(make = make_blocks<Transition, Models>) : void()), ...);
+    if (!make) throw std::logic_error("a model that this test does not compile");
     return make;
   }
   template <class Model>
@@ -377,12 +382,12 @@ template <class Transition>
 struct ByBlocks<Transition> : ByBlocks<Transition, OpaquePlain, OpaquePath, OpaqueExtended> {};
 
 template <class Transition, class... Models>
-Moved moved(const InvarianceCase& c, Starts& starts, std::uint64_t seed) {
+Moved moved(const InvarianceCase& c, const Starts& starts, std::uint64_t seed) {
   return run_invariance(c, starts, seed, ByBlocks<Transition, Models...>::on(c.model.kind));
 }
 template <class Transition, class... Models>
 Moved moved(const InvarianceCase& c, std::uint64_t seed) {
-  Starts starts(c, seed);
+  const Starts starts(c, seed);
   return moved<Transition, Models...>(c, starts, seed);
 }
 

@@ -24,13 +24,14 @@ const BlockTransition<L, E, Model>& transition_named(const std::string& name) {
       compiled[Transition::info().name] = &transition;
     };
     for_each_transition(add);
-    add.template operator()<Adiabatic>();
-    if constexpr (!std::is_same_v<scalar_t<L>, scalar_t<E>>) {
+    if constexpr (ScalarLane<L>) {
+      add.template operator()<Adiabatic>();
+    } else {
       add.template operator()<Lbfgs>();
       add.template operator()<Darting>();
       add.template operator()<Regeneration>();
-      for_each_with_data(add);
     }
+    if constexpr (!std::is_same_v<scalar_t<L>, scalar_t<E>>) for_each_with_data(add);
     return compiled;
   }();
   const auto found = all.find(name);
