@@ -17,16 +17,16 @@ struct Count {
 
 /// In functions of mixed precision: those that take packs of floats and of doubles.
 Count count_in(const std::filesystem::path& object) {
-  const std::string command = "objdump -d --no-show-raw-insn '" + object.string() + "'";
+  const std::string command = "objdump -d -C --no-show-raw-insn '" + object.string() + "'";
   Count c;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return c;
-  char line[8192];
+  static char line[1 << 16];  // names are long
   bool mixed = false;
   while (std::fgets(line, sizeof line, pipe) != nullptr) {
     const std::string s(line);
     if (s.find(">:") != std::string::npos)
-      mixed = s.find("PackIf") != std::string::npos && s.find("PackId") != std::string::npos;
+      mixed = s.find("Pack<float") != std::string::npos && s.find("Pack<double") != std::string::npos;
     if (!mixed) continue;
     if (s.find("%ymm") == std::string::npos && s.find("%zmm") == std::string::npos) continue;
     for (const char* name : {"vfmadd", "vfnmadd", "vfmsub", "vfnmsub"})
