@@ -84,10 +84,11 @@ TEST(Invariance, FusedHamiltonianMonteCarlo) {
   std::uint64_t seed = 1;
   const auto fused_on = [](const auto& c) -> EngineMaker {
     const auto of = [&]<class Model>() {
-      ModelSpec m = c.model;
-      m.dense_metric = c.dense;
-      m.base = c.dense || c.mixture ? 1 : 0;
-      return fused<Hmc>([m](const Gaussian& g, const ParameterLayout&) { return make_model<Model>(g, m); });
+      return fused<Hmc>([m = c.model](const Gaussian& g, const ParameterLayout& l) {
+        ModelSpec of_layout = m;
+        of_layout.dense_metric = l.dense_metric, of_layout.base = l.base;
+        return make_model<Model>(g, of_layout);
+      });
     };
     if (c.model.kind == ModelKind::plain) return of.template operator()<Path<Gaussian, 0, false>>();
     if (c.model.kind == ModelKind::path) return of.template operator()<Path<Gaussian, 0, true>>();

@@ -39,7 +39,7 @@ double worst(double step, int iterations, std::uint64_t seed) {
   const Crescent density;
   const auto made =
       make_block_engine<float, double>(spec, {density.dim, 0}, block_density<Crescent, L, E>(density),
-                                       block_transitions_on<Transition, OpaquePlain>());
+                                       block_transitions<Transition, OpaquePlain>());
   Engine& engine = *made;
   engine.set_parameters(ParameterLayout::step_size, std::vector<double>(kChains, step));
   for (int k = 0; k < 2; ++k)

@@ -151,7 +151,7 @@ double levels_z(int iterations, int chains, std::uint64_t seed, bool flattened =
   const Gaussian density = gaussian.density();
   const auto made = make_block_engine<float, double>(spec, {2, density.quantities()},
                                                      block_density<Gaussian, L, E>(density),
-                                                     block_transitions_on<Transition, OpaquePlain>());
+                                                     block_transitions<Transition, OpaquePlain>());
   Engine& engine = *made;
   engine.set_parameters(ParameterLayout::step_size, std::vector<double>(chains, 0.7));
   engine.set_parameters(engine.layout().scale(), std::vector<double>(2 * chains, 1.0));

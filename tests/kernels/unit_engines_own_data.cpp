@@ -40,7 +40,7 @@ std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
     if (!spec.blocks)
       return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(
           make_model<Model>(density(), spec.model), spec);
-  return blocks_of_any_width(density(), spec, block_transitions_on<Transition, OpaqueModel>());
+  return blocks_of_any_width(density(), spec, block_transitions<Transition, OpaqueModel>());
 }
 template <class Transition>
 EngineFactory factory() {

@@ -77,7 +77,7 @@ BatchResult expect_same_bits(ModelKind kind) {
   static const Normal normal;
   const EngineFactory make = [&](const EngineSpec& s) {
     return with_opaque_model(s.model, [&]<class Model>() {
-      return blocks_of_any_width(normal.density, s, block_transitions_on<Transition, Model>());
+      return blocks_of_any_width(normal.density, s, block_transitions<Transition, Model>());
     });
   };
   const BatchResult whole = run_batch(make, c);

@@ -56,7 +56,7 @@ struct LevelRun {
     const Gaussian density = pair.density();
     const auto made = make_block_engine<float, double>(spec, {2, density.quantities()},
                                                        block_density<Gaussian, L, E>(density),
-                                                       block_transitions_on<Transition, OpaquePlain>());
+                                                       block_transitions<Transition, OpaquePlain>());
     Engine& engine = *made;
     engine.set_parameters(ParameterLayout::step_size, std::vector<double>(kChains, 0.7));
     engine.set_parameters(engine.layout().scale(), std::vector<double>(kDim * kChains, 1.0));

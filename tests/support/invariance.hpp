@@ -10,8 +10,8 @@
 #include <string>
 
 #include "targets/engine_cpu.hpp"
+#include "tests/support/block_transitions.hpp"
 #include "tests/support/exact_start.hpp"
-#include "tests/support/own_data.hpp"
 #include "tests/support/statistics.hpp"
 
 namespace lockstep::testing {
@@ -29,91 +29,8 @@ struct OneTransition : FusedCpu {
   }
 };
 
-/// The library's compiled transition of T's name, told what T is told: by blocks nothing of T's own code is run.
-template <class T>
-struct Library : T {};
-
-/// A broken twin of any transition by blocks: its ratio favours one side, by so many percent of how far x goes.
-template <class Transition, int kPercent = 20>
-struct Tilted : Transition {};
-
-template <int kPercent, class L, class E, class Model>
-class TiltedBlock final : public BlockTransition<L, E, Model> {
-  using typename BlockTransition<L, E, Model>::Iteration;
-  using typename BlockTransition<L, E, Model>::OfChain;
-
- public:
-  explicit TiltedBlock(const BlockTransition<L, E, Model>& of)
-      : BlockTransition<L, E, Model>(of.gradients, of.energies, of.self_ending), of_(of) {}
-  int begin(const Iteration& t) const override { return of_.begin(t); }
-  void move(const Iteration& t, int s) const override { of_.move(t, s); }
-  void push(const Iteration& t, int s) const override { of_.push(t, s); }
-  void end(const Iteration& t) const override {
-    of_.end(t);
-    for (std::size_t k = 0; k < t.groups.size(); ++k) tilt(t.proposals[k], t.groups[k]);
-  }
-  void decided(const Iteration& t) const override { of_.decided(t); }
-  void begin_chain(const OfChain& t) const override { of_.begin_chain(t); }
-  void end_chain(const OfChain& t) const override {
-    of_.end_chain(t);
-    if (this->self_ending) tilt(t.proposal, t.w);
-  }
-  void decided_chain(const OfChain& t) const override { of_.decided_chain(t); }
-
- private:
-  template <class X, class Y, class W>
-  static void tilt(Proposal<X, Y>& r, const W& w) {
-    r.log_ratio = r.log_ratio + cast<Y>((w.x[0] - w.position[0]) * X(scalar_t<X>(0.01 * kPercent)));
-  }
-  const BlockTransition<L, E, Model>& of_;
-};
-
-/// A transition for the block driver: compiled here, but for the library's.
-template <class T, class L, class E, class Model>
-struct BlockOf {
-  static const BlockTransition<L, E, Model>& get() {
-    static const BlockTransitionOf<T, L, E, Model> transition;
-    return transition;
-  }
-};
-template <class T, class L, class E, class Model>
-struct BlockOf<Library<T>, L, E, Model> {
-  static const BlockTransition<L, E, Model>& get() {
-    const auto* all = static_cast<const CpuTransitions*>(find_transition(T::info().name));
-    if (all == nullptr) throw std::logic_error("the library has no transition " + T::info().name);
-    return *std::get<const BlockTransition<L, E, Model>*>(
-        std::get<CpuTransition<scalar_t<L>, scalar_t<E>>>(all->of));
-  }
-};
-template <class T, int kPercent, class L, class E, class Model>
-struct BlockOf<Tilted<T, kPercent>, L, E, Model> {
-  static const BlockTransition<L, E, Model>& get() {
-    static const TiltedBlock<kPercent, L, E, Model> transition(BlockOf<T, L, E, Model>::get());
-    return transition;
-  }
-};
-
-/// A transition, or those of a sequence, for the block driver.
-template <class Transition, class L, class E, class Model>
-std::vector<const BlockTransition<L, E, Model>*> block_transitions() {
-  std::vector<const BlockTransition<L, E, Model>*> all;
-  Each<Transition>::call([&]<class One>() { all.push_back(&BlockOf<One, L, E, Model>::get()); });
-  return all;
-}
-
 /// Makes the engine of a spec that says all but its transitions, and gives it what these need.
 using EngineMaker = std::function<std::unique_ptr<Engine>(const Gaussian&, EngineSpec)>;
-
-/// The same for the library's engine on one model.
-template <class Transition, class Model>
-std::vector<CpuTransition<float, double>> block_transitions_on() {
-  using L = MachinePack<float>;
-  using E = MachineEnergies<float, double>;
-  std::vector<CpuTransition<float, double>> all;
-  for (const auto* t : block_transitions<Transition, L, E, Model>())
-    std::get<const BlockTransition<L, E, Model>*>(all.emplace_back()) = t;
-  return all;
-}
 
 /// By blocks, of the machine's packs.
 template <class Transition, class Model>
@@ -122,7 +39,7 @@ std::unique_ptr<Engine> make_blocks(const Gaussian& density, EngineSpec spec) {
   auto engine = make_block_engine<float, double>(
       spec, {density.dim, density.quantities()},
       block_density<Gaussian, MachinePack<float>, MachineEnergies<float, double>>(density),
-      block_transitions_on<Transition, Model>());
+      block_transitions<Transition, Model>());
   prepare<Transition>(*engine, 1);
   return engine;
 }
