@@ -13,6 +13,8 @@ inline constexpr std::int64_t kMostIterations = (std::int64_t(1) << 31) - 64, kM
                                                                                           << 30;
 /// Those of pilots of a path, which has no run of that length.
 inline constexpr std::uint32_t kPilotIterations = 0x60000000u;
+/// Those of the particles that find out what a warm-up flattens (path_profile.hpp).
+inline constexpr std::uint32_t kProfileIterations = 0x70000000u;
 /// Trials of step sizes before a warm-up, and the warm-up.
 inline constexpr std::uint32_t kTrialIterations = 0x80000000u - 64, kWarmupIterations = 0x80000000u;
 

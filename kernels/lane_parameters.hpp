@@ -11,7 +11,8 @@ struct ParameterLayout {
   bool dense_metric = false;
   int base = 0;  // of BaseDensities (kernels/base.hpp)
 
-  enum Row { step_size, trajectory_time, beta, log_zeta, base_log_norm, scale_u, first };
+  static constexpr int kBend = 4;  // coefficients of what flattens a path (PseudoExtended)
+  enum Row { step_size, trajectory_time, beta, log_zeta, base_log_norm, scale_u, bend, first = bend + kBend };
   LOCKSTEP_FN constexpr int triangle() const { return dim * (dim + 1) / 2; }
   LOCKSTEP_FN constexpr int scale() const { return first; }            // dim rows: sqrt of the inverse mass
   LOCKSTEP_FN constexpr int base_mean() const { return first + dim; }  // dim rows

@@ -6,9 +6,12 @@
 //   log pi^N = logsumexp_i a_i - log N
 //              + sum_j [ log gamma_{beta_j}(x_j) + log g(beta_j) + log |d beta_j / d u_j| ]
 //   a_i = l_i - log gamma_{beta_i}(x_i) - log g(beta_i) = (1 - beta_i)(l_i - b_i) - log g(beta_i)
-//   l = log_density - log zeta,  b = base,  gamma_beta = exp(beta l + (1 - beta) b),  g(beta) = beta^g_exponent
+//   l = log_density - log zeta,  b = base,  gamma_beta = exp(beta l + (1 - beta) b)
 //   beta_i = low + (high - low) sigmoid(u_i)
+//   g(beta) = beta^g_exponent exp(sum_k bend_k beta^(k/4)),  k = 1 .. 4
 //
+// The bend takes out the normalising constants of the path: int gamma_beta dx is far below both ends' in between, and
+// beta would seldom cross.
 // E f = E sum_i w_i f(x_i), w = softmax(a) (their Theorem 2.1). Cases: base with inv_sd = 0 is the paper's
 // pure tempering; learned = false is one fixed beta, and with beta = 0 a fixed instrument q = base.
 // Rows: x_1 .. x_N (dim each), then u_1 .. u_N. The gradient costs one gradient of the target per pseudo-sample.
@@ -52,12 +55,28 @@ struct PseudoExtended {
     return {fma(L(R(high - low)), s, L(R(low))), s, t};
   }
   /// log g(beta), with log s in place of log(low + s) where low = 0 and s may underflow.
-  template <class L, class X>
-  LOCKSTEP_FN L log_g(X x, int i, const Temperature<L>& t) const {
+  template <class L, class X, class P>
+  LOCKSTEP_FN L log_g(X x, P par, int i, const Temperature<L>& t) const {
     using R = scalar_t<L>;
-    if (g_exponent == 0 || !learns()) return L(0);
+    if (!learns()) return L(0);
+    const L r = sqrt(sqrt(t.beta));
+    L bent = L(0);
+    LOCKSTEP_UNROLL_FIXED
+    for (int k = ParameterLayout::kBend - 1; k >= 0; --k) bent = r * (bent + par[ParameterLayout::bend + k]);
+    if (g_exponent == 0) return bent;
     const L u = x[samples() * dim() + i];
-    return L(R(g_exponent)) * (low == 0 ? log_sigmoid(u) + L(R(::log(high))) : log(t.beta));
+    return fma(L(R(g_exponent)), low == 0 ? log_sigmoid(u) + L(R(::log(high))) : log(t.beta), bent);
+  }
+  /// beta d log g / d beta.
+  template <class L, class P>
+  LOCKSTEP_FN L log_g_slope(P par, const Temperature<L>& t) const {
+    using R = scalar_t<L>;
+    const L r = sqrt(sqrt(t.beta));
+    L bent = L(0);
+    LOCKSTEP_UNROLL_FIXED
+    for (int k = ParameterLayout::kBend - 1; k >= 0; --k)
+      bent = r * fma(L(R(0.25 * (k + 1))), par[ParameterLayout::bend + k], bent);
+    return L(R(g_exponent)) + bent;
   }
 
   template <class L, class X, class P, class G>
@@ -83,7 +102,7 @@ struct PseudoExtended {
       delta[i] =
           (l[i] - log_zeta) - base_log_density<D, L, kAnyBase>(layout, x.from(i * d), par, NoBaseGradient{});
       t[i] = temperature<L>(x, i);
-      a[i] = fma(L(1) - t[i].beta, delta[i], -log_g(x, i, t[i]));
+      a[i] = fma(L(1) - t[i].beta, delta[i], -log_g(x, par, i, t[i]));
       top = max(top, a[i]);
     }
     L sum = L(0);
@@ -109,7 +128,7 @@ struct PseudoExtended {
       if (learns()) {
         // d/du of each term: d beta = (high - low) s t du, and d log g is formed in u directly.
         const L jac = L(R(high - low)) * t[i].s * t[i].t;
-        const L dlog_g = low == 0 ? L(R(g_exponent)) * t[i].t : L(R(g_exponent)) * jac / t[i].beta;
+        const L slope = log_g_slope(par, t[i]), dlog_g = low == 0 ? slope * t[i].t : slope * jac / t[i].beta;
         g.set(n * d + i, fma(others, fma(delta[i], jac, dlog_g), t[i].t - t[i].s));
       }
     }
@@ -135,7 +154,7 @@ struct PseudoExtended {
       const L l = value[i] - par[ParameterLayout::log_zeta];
       const L b = base_log_density<D, L, kAnyBase>(layout, xi, par, NoBaseGradient{});
       const auto t = temperature<L>(x, i);
-      const L g = log_g(x, i, t);
+      const L g = log_g(x, par, i, t);
       const L a = fma(L(1) - t.beta, l - b, -g);
       total = total + (fma(t.beta, l - b, b) + g);
       if (learns()) {

@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/estimators/pe_evidence.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+
+#include "host/estimators/pack_sums.hpp"
 
 namespace lockstep {
 
-double log_tilted_integral(double a, double delta) {
-  const double s = a + 1, x = std::abs(delta);
-  // The tail beyond 1 is below exp(-80).
-  if (delta > 0 && x > s + 100 + 12 * std::sqrt(s)) return std::lgamma(s) - s * std::log(x);
-  if (delta < 0 && x > 700) {
-    // The end at 1 dominates: 1 - beta is exponential with rate c = x + a but for exp(a log beta + a (1 -
-    // beta)), expanded in 1 / c.
-    const double c = x + a, r = 1 / (c * c);
-    return x - std::log(c) - a * r * (1 + 2 / c) + 2.5 * a * a * r * r;
+TiltedIntegral::TiltedIntegral(double a, std::span<const double> bend) {
+  // Beyond these ends of s what is left out is below rounding for a > -0.991 and |delta| < 1e30.
+  constexpr double kStep = 1.0 / 32, kLow = -9, kHigh = 5;
+  constexpr int kNodes = int((kHigh - kLow) / kStep) + 1;
+  const auto log_sigmoid = [](double t) { return std::min(t, 0.0) - std::log1p(std::exp(-std::abs(t))); };
+  for (int n = 0; n < kNodes; ++n) {
+    const double s = kLow + n * kStep, t = 0.5 * std::numbers::pi * std::sinh(s);
+    const double log_beta = log_sigmoid(t), log_rest = log_sigmoid(-t), r = std::exp(0.25 * log_beta);
+    double bent = 0;
+    for (std::size_t k = bend.size(); k-- > 0;) bent = r * (bent + bend[k]);
+    log_weight_.push_back((a + 1) * log_beta + log_rest +
+                          std::log(0.5 * std::numbers::pi * std::cosh(s) * kStep) + bent);
+    beta_.push_back(std::exp(log_beta));
+    rest_.push_back(std::exp(log_rest));
   }
-  if (delta >= 0) {
-    // exp(-x) sum_k x^k / (s (s+1) .. (s+k))
-    double term = 1 / s, sum = term;
-    for (int k = 1; term > 1e-17 * sum; ++k) sum += term *= x / (s + k);
-    return std::log(sum) - x;
-  }
-  // sum_k x^k / (k! (s + k))
-  double power = 1, sum = 1 / s;
-  for (int k = 1; k < 3000; ++k) {
-    power *= x / k;
-    const double term = power / (s + k);
-    sum += term;
-    if (k > x && term < 1e-17 * sum) break;
-  }
-  return std::log(sum);
+}
+
+double TiltedIntegral::log(double delta) const {
+  // For delta < 0 the value at beta = 1 is taken out: exp(-beta delta) = exp(-delta) exp((1 - beta) delta).
+  std::vector<double> term(log_weight_.size());
+  for (std::size_t n = 0; n < term.size(); ++n)
+    term[n] = log_weight_[n] + (delta >= 0 ? -beta_[n] : rest_[n]) * delta;
+  return log_sum_of(term).log() + std::max(0.0, -delta);
 }
 
 void PseudoExtendedEvidence::add(int block, double weight, double delta) {
   if (!(weight > 0) || !std::isfinite(delta)) return;
-  const double log_integral = log_tilted_integral(g_exponent_, delta);
+  const double log_integral = integral_.log(delta);
   top_[block].add(std::log(weight) - delta - log_integral);
   bottom_[block].add(std::log(weight) - log_integral);
 }

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <vector>
 
 #include "host/estimators/log_sums.hpp"
 
 namespace lockstep {
 
-/// log int_0^1 beta^a exp(-beta delta) d beta for a > -1: an incomplete gamma function, by series of positive
-/// terms.
-double log_tilted_integral(double a, double delta);
+/// log int_0^1 g(beta) exp(-beta delta) d beta, g(beta) = beta^a exp(sum_k bend_k beta^(k/4)), a > -1, k from 1: by the
+/// doubly exponential rule, beta = 1 / (1 + exp(-t)), t = (pi / 2) sinh(s). Source: Takahasi & Mori (1974).
+class TiltedIntegral {
+ public:
+  TiltedIntegral(double a, std::span<const double> bend = {});
+  double log(double delta) const;
 
-/// The normalising constant from a pseudo-extended chain with a proper base, g(beta) = beta^a on [0, 1].
+ private:
+  std::vector<double> log_weight_, beta_, rest_;  // [node]; rest: 1 - beta
+};
+
+/// The normalising constant from a pseudo-extended chain with a proper base and beta in [0, 1].
 ///
 /// Given the hidden index, the other N - 1 pairs (x, beta) are draws of q(x, beta) ~ gamma_beta(x) g(beta),
 /// so that a pair counts 1 - w_i. With Delta = base - (log_density - log zeta) and w_b(x) = exp(-b Delta) /
@@ -19,8 +27,8 @@ double log_tilted_integral(double a, double delta);
 /// Standard error: jackknife over blocks (chains, or stretches of one chain).
 class PseudoExtendedEvidence {
  public:
-  PseudoExtendedEvidence(double g_exponent, int blocks)
-      : g_exponent_(g_exponent), top_(blocks), bottom_(blocks) {}
+  PseudoExtendedEvidence(TiltedIntegral integral, int blocks)
+      : integral_(std::move(integral)), top_(blocks), bottom_(blocks) {}
   /// One pair: 1 - w and Delta.
   void add(int block, double weight, double delta);
   LogZ value(double log_zeta) const;
@@ -32,7 +40,7 @@ class PseudoExtendedEvidence {
   }
 
  private:
-  double g_exponent_;
+  TiltedIntegral integral_;
   std::vector<LogSum> top_, bottom_;
 };
 

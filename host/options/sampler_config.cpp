@@ -61,6 +61,8 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
       c.model.high = s.in_range("beta_max", 1, 0, 1);
       if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
+      c.flatten = c.instrument == Instrument::bridge && !s.has("box") && s.get<bool>("flatten", true);
+      c.spreads = c.flatten && !s.has("g_exponent");
       c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
     } else {
       c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
@@ -72,7 +74,7 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
                           key));
     }
     if (c.instrument == Instrument::bridge) {
-      c.tilt = s.in_range("tilt", 3, -1000, 1000);
+      c.tilt = s.in_range("tilt", c.flatten ? 1 : 3, -1000, 1000);
       c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
       c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
       const std::string base = s.has("base_sd") ? "gaussian" : s.has("base_covariance") ? "scout" : "auto";

@@ -27,6 +27,8 @@ struct SamplerConfig {
   // Base of the bridge, or the fixed instrument.
   double base_inflation = 1.2;             // of its standard deviations
   double tilt = 3;                         // log zeta = log Z-hat + tilt + 2 se
+  bool flatten = false;                    // takes the path's normalising constants out of g
+  bool spreads = false;                    // and lets beta go where the path is long
   std::string base_covariance = "auto";    // diagonal, full, or full where the scout sees correlated axes
   double scale_u = 1;                      // of the logits of beta in the metric
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned

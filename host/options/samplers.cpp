@@ -95,8 +95,16 @@ Keys pe_keys(const Transitions& transitions) {
       {"beta", "one fixed inverse temperature (default: learned)"},
       {"beta_min", "lower end of beta (default 0; tempered 0.001)"},
       {"beta_max", "upper end of beta (default 1)"},
-      {"g_exponent", "a in g(beta) = beta^a (default -0.5; tempered 0)"},
-      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
+      {"g_exponent",
+       "a in g(beta) = beta^a (default -0.5, and where the path is flattened bent to where it is long; "
+       "tempered 0)"},
+      {"flatten",
+       "whether particles find the normalising constants between base and target, for g to take them out "
+       "(default "
+       "true for the bridge without a box)"},
+      {"tilt",
+       "log zeta = log Z-hat + tilt + 2 se (default 1 where the path is flattened, else 3): above zero is "
+       "the safe side"},
       {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
       {"base_covariance",
        "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},

@@ -94,7 +94,7 @@ void Frozen::spread(int units) {
     one.clear();
     for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
   };
-  for (auto* v : {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta,
+  for (auto* v : {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta, &bend,
                   &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
@@ -109,6 +109,7 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<s
   set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
   set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
+  if (!frozen.bend.empty()) set_axis(engine, ParameterLayout::bend, frozen.bend, ParameterLayout::kBend);
   set_axis(engine, layout.scale(), frozen.scale, d);
   std::vector<double> log_norm(units, 0.0);
   for (int u = 0; u < units; ++u)
@@ -152,6 +153,7 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   const int dim = context.target->dim(), quantities = int(context.target->quantities().size());
   Recording recording(config, options, {dim, quantities, options.covariance}, end,
                       int(read_starts(options.init, dim).size()), context.threads);
+  recording.take_frozen(frozen);
   recording.prepare(spec);
   const auto engine = make_engine(context, spec);
   RunLoop loop{.context = context,

@@ -98,8 +98,15 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
         weighted_ ? 1
                   : int(std::clamp<std::int64_t>(kLaunchDraws / of_draw, 1,
                                                  std::max<std::int64_t>(std::min(plan_.window, longest), 1)));
-  if (gives_evidence(config))
-    evidence_.assign(last_.size(), PseudoExtendedEvidence(config.model.g_exponent, kEvidenceBlocks));
+}
+
+void Recording::take_frozen(const Frozen& frozen) {
+  if (!gives_evidence(config_)) return;
+  const std::span<const double> bend(frozen.bend);
+  const std::size_t per = bend.size() / last_.size();
+  for (std::size_t u = 0; u < last_.size(); ++u)
+    evidence_.emplace_back(TiltedIntegral(config_.model.g_exponent, bend.subspan(u * per, per)),
+                           kEvidenceBlocks);
 }
 
 void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset) {

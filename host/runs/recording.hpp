@@ -58,6 +58,8 @@ class Recording {
   Recording(const SamplerConfig& config, const ChainRunOptions& options, const MomentLayout& layout,
             RunEnd end, int known_starts, int threads);
 
+  /// What warm-up has settled: an estimate of log Z goes by it.
+  void take_frozen(const Frozen& frozen);
   /// Which draws are stored, and what an engine is asked to keep of each launch for them and the overview.
   void prepare(EngineSpec& spec) const;
   /// The next launch goes up to the next chunk boundary, the next unit's end, or where no more draws can be

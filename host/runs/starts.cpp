@@ -179,6 +179,22 @@ bool correlated(const ScoutResult& found) {
   return false;
 }
 
+void reach_modes(const std::vector<SearchResult>& modes, Frozen& f) {
+  constexpr double kLeastShare = 1e-6, kReach = 3, kMostWidening = 5;
+  for (std::size_t u = 0; u < modes.size(); ++u) {
+    const ModeLibrary& library = modes[u].library;
+    const auto shares = library.shares();
+    const std::size_t d = std::size_t(library.dim());
+    for (std::size_t i = 0; i < d; ++i) {
+      double& sd = f.base_sd[u * d + i];
+      const double most = kMostWidening * sd;
+      for (int k = 0; k < library.size(); ++k)
+        if (shares[k] >= kLeastShare)
+          sd = std::clamp(std::abs(library[k].place[i] - f.base_mean[u * d + i]) / kReach, sd, most);
+    }
+  }
+}
+
 void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
                     const std::vector<SearchResult>& modes, Frozen& f) {
   // Of modes narrow beyond measure no inverse temperature that is ever drawn is small enough to see that part: log Z may
@@ -201,14 +217,13 @@ void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
   for (std::size_t u = 0; u < modes.size(); ++u) {
     const ModeLibrary& library = modes[u].library;
     const Eigen::Map<const Eigen::VectorXd> mean(found.mean.data() + u * d, d),
-        sd(found.sd.data() + u * d, d);
+        sd(f.base_sd.data() + u * d, d);
     if (begins_there(u)) {
       bases.push_back(mode_base(library, mean, particle_covariance(found, u), tied, kDefensive));
       f.log_zeta[u] = double(float(library.log_total() + config.tilt));
     } else {
-      bases.push_back(!f.full_base.empty()
-                          ? f.full_base[u]
-                          : BaseDensity::normal(mean, (config.base_inflation * sd).asDiagonal(), false));
+      bases.push_back(!f.full_base.empty() ? f.full_base[u]
+                                           : BaseDensity::normal(mean, sd.asDiagonal(), false));
       bases.back().tied = tied;
     }
   }

@@ -52,9 +52,13 @@ std::vector<InvarianceCase> cases() {
   all.push_back(several);
   all.push_back(extended("one sample", 1, [](InvarianceCase&) {}));
   all.push_back(extended("bridge", 2, [](InvarianceCase&) {}));
-  all.push_back(extended("bridge, g = beta^2", 3, [](InvarianceCase& c) { c.model.g_exponent = 2; }));
-  all.push_back(extended("bridge on an interval, g = beta^-1/2", 3, [](InvarianceCase& c) {
+  all.push_back(extended("bridge, g = beta^2, bent", 3, [](InvarianceCase& c) {
+    c.model.g_exponent = 2;
+    c.bend = {2, -5, 1, 3};
+  }));
+  all.push_back(extended("bridge on an interval, g = beta^-1/2, bent", 3, [](InvarianceCase& c) {
     c.model.low = 0.1, c.model.high = 0.9, c.model.g_exponent = -0.5;
+    c.bend = {1, -3, 4, -1};
   }));
   all.push_back(extended("tempering, g = beta^1.5", 3,
                          [](InvarianceCase& c) { c.tempering = true, c.model.g_exponent = 1.5; }));

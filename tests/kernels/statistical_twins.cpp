@@ -152,7 +152,7 @@ struct ForgottenG : Extended {
   template <class L, class X, class P, class C>
   LOCKSTEP_FN void log_density(const X& x, const P& par, const C& cache) const {
     Extended::template log_density<L>(x, par, cache);
-    for (int i = 0; i < samples(); ++i) cache.set(0, cache[0] - log_g(x, i, temperature<L>(x, i)));
+    for (int i = 0; i < samples(); ++i) cache.set(0, cache[0] - log_g(x, par, i, temperature<L>(x, i)));
   }
 };
 /// All weights 1 / N.

@@ -105,6 +105,8 @@ TEST(PseudoExtended, DensityIsTheFormula) {
         beta = c.low + (c.high - c.low) * s;
         jacobian = std::log((c.high - c.low) * s * (1 - s));
         g = c.g_exponent * std::log(beta);
+        for (int k = 0; k < ParameterLayout::kBend; ++k)
+          g += m.parameters[ParameterLayout::bend + k] * std::pow(beta, 0.25L * (k + 1));
       }
       a[i] = l - (beta * l + (1 - beta) * b) - g;
       sum += std::exp(a[i]);

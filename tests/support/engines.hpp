@@ -85,6 +85,8 @@ inline void set_parameters(Engine& engine, const BatchCase& c, int first) {
   put(ParameterLayout::log_zeta, [&](auto i) { return vary(i, 3, 0.2, 1); });
   put(ParameterLayout::base_log_norm, [&](auto i) { return vary(i, 4, -2, 1); });
   put(ParameterLayout::scale_u, [&](auto i) { return vary(i, 5, 1, 0.5); });
+  for (int k = 0; k < ParameterLayout::kBend; ++k)
+    put(ParameterLayout::bend + k, [&](auto i) { return vary(i, std::uint32_t(6 + k), 0, 2); });
   for (int k = 0; k < d; ++k) {
     put(layout.scale() + k, [&](auto i) { return vary(i, 10 + k, 1, 0.5); });
     put(layout.base_mean() + k, [&](auto i) { return vary(i, 20 + k, 0.3, 1); });

@@ -20,10 +20,11 @@ struct InvarianceCase {
   ModelSpec model;
   double step_size = 0.7;
   int num_leapfrog = 4;
-  double beta = 0.45;      // of a path
-  bool tempering = false;  // no base: inverse temperatures alone
-  bool dense = false;      // base and metric
-  bool mixture = false;    // base of two components
+  double beta = 0.45;                                    // of a path
+  bool tempering = false;                                // no base: inverse temperatures alone
+  bool dense = false;                                    // base and metric
+  bool mixture = false;                                  // base of two components
+  std::array<double, ParameterLayout::kBend> bend = {};  // of g
   int iterations = 1;
 };
 
@@ -100,7 +101,7 @@ class ExactStart {
   ExactStart(const InvarianceCase& c, const GaussianPair& pair, std::uint64_t seed)
       : case_(c), pair_(pair), random_(seed) {
     const ModelSpec& m = c.model;
-    // beta^power carries g and, without a base, the singular part of z(beta) = beta^-1 (...); the rest is
+    // beta^power carries g but for its bend and, without a base, the singular part of z(beta) = beta^-1 (...); the rest is
     // bounded. (A power of zero, g = beta^0 without a base, would need a logarithm here.)
     power_ = m.g_exponent - (c.tempering ? 1 : 0) + 1;
     first_ = std::pow(m.low, power_);
@@ -173,8 +174,11 @@ class ExactStart {
     return std::log(sum);
   }
   double log_rest(double beta) const {
-    return log_sum([&](int k) { return pair_.tempered(beta, k).log_z; }) +
-           (case_.tempering ? std::log(beta) : 0);
+    double rest = log_sum([&](int k) { return pair_.tempered(beta, k).log_z; }) +
+                  (case_.tempering ? std::log(beta) : 0);
+    for (std::size_t k = 0; k < case_.bend.size(); ++k)
+      rest += case_.bend[k] * std::pow(beta, 0.25 * double(k + 1));
+    return rest;
   }
 
   const InvarianceCase& case_;

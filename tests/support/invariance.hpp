@@ -175,6 +175,7 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
   put(ParameterLayout::log_zeta, pair.log_zeta);
   put(ParameterLayout::base_log_norm, pair.base_log_norm);
   put(ParameterLayout::scale_u, 1.5);
+  for (int k = 0; k < ParameterLayout::kBend; ++k) put(ParameterLayout::bend + k, c.bend[k]);
   const std::array<double, 3> factor = {0.8, 0.3, 1.1}, &q = pair.base_precision;
   for (int k = 0; k < 2; ++k) {
     put(layout.scale() + k, k == 0 ? 0.8 : 1.2);

@@ -52,6 +52,7 @@ class ScalarModel {
     parameters[ParameterLayout::log_zeta] = 0.4;
     parameters[ParameterLayout::base_log_norm] = -1.2;
     parameters[ParameterLayout::scale_u] = 1.3;
+    for (int k = 0; k < ParameterLayout::kBend; ++k) parameters[ParameterLayout::bend + k] = 0.9 - 0.7 * k;
     const int d = model.layout.dim;
     for (int k = 0; k < d; ++k) {
       parameters[model.layout.scale() + k] = 0.8 + 0.3 * k;

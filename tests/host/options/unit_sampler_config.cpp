@@ -87,8 +87,10 @@ TEST(SamplerConfig, DefaultsOfThePseudoExtendedBridge) {
   EXPECT_TRUE(c.model.learned);
   EXPECT_EQ(c.model.low, 0);
   EXPECT_EQ(c.model.high, 1);
+  EXPECT_TRUE(c.flatten);
+  EXPECT_TRUE(c.spreads);
   EXPECT_EQ(c.model.g_exponent, -0.5);
-  EXPECT_EQ(c.tilt, 3);
+  EXPECT_EQ(c.tilt, 1);
   EXPECT_EQ(c.base_inflation, 1.2);
   EXPECT_EQ(c.scale_u, 7);
   EXPECT_EQ(c.trajectory_time, 0.8);
@@ -96,6 +98,19 @@ TEST(SamplerConfig, DefaultsOfThePseudoExtendedBridge) {
   EXPECT_TRUE(std::isinf(c.model.box));
   EXPECT_TRUE(c.base_mean.empty());
   EXPECT_TRUE(c.base_sd.empty());
+}
+
+TEST(SamplerConfig, APathIsFlattenedUnlessItIsSaidNotTo) {
+  EXPECT_FALSE(config("pe", {{"g_exponent", -0.5}}).spreads) << "g is as it was asked for";
+  EXPECT_TRUE(config("pe", {{"g_exponent", -0.5}}).flatten);
+  for (const Settings& settings : {Settings{{"flatten", false}}, Settings{{"box", 20}}}) {
+    const SamplerConfig c = config("pe", settings);
+    EXPECT_FALSE(c.flatten);
+    EXPECT_FALSE(c.spreads);
+    EXPECT_EQ(c.tilt, 3);
+  }
+  EXPECT_FALSE(config("pe", {{"instrument", "tempered"}}).flatten);
+  EXPECT_FALSE(config("hmc").flatten);
 }
 
 TEST(SamplerConfig, DefaultsOfTempering) {
@@ -207,7 +222,7 @@ TEST(SamplerConfig, EffectiveSettingsAreWhatRuns) {
   const SamplerConfig c = config("pe", {{"pseudo_samples", 3}});
   EXPECT_EQ(c.effective.at("pseudo_samples"), 3);
   EXPECT_EQ(c.effective.at("instrument"), "bridge");
-  EXPECT_EQ(c.effective.at("tilt"), 3);
+  EXPECT_EQ(c.effective.at("tilt"), 1);
   EXPECT_EQ(c.effective.at("trajectory_time"), 0.8);
   // Given back, they are the same configuration.
   Settings again = c.effective;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/path_profile.hpp"
+
+#include "host/runs/starts.hpp"
+#include "tests/support/resumed.hpp"
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+double bent(const std::array<double, ParameterLayout::kBend>& bend, double beta) {
+  double sum = 0;
+  for (std::size_t k = 0; k < bend.size(); ++k) sum += bend[k] * std::pow(beta, 0.25 * double(k + 1));
+  return sum;
+}
+
+/// From normals of given widths to a normal with other sds on each axis, both normalised, zeta e^-tilt too large.
+class Profile : public FolderTest {
+ protected:
+  static constexpr int kUnits = 2;
+  static constexpr double kWidth[kUnits] = {20, 5}, kTilt = 1;
+
+  Profile() {
+    const std::size_t d = std::size_t(target_->dim());
+    frozen_.step_size.assign(kUnits, 0.1);
+    frozen_.trajectory_time.assign(kUnits, 1.0);
+    frozen_.log_zeta.assign(kUnits, kTilt);
+    frozen_.base_mean.assign(kUnits * d, 0.0);
+    for (double width : kWidth) frozen_.base_sd.insert(frozen_.base_sd.end(), d, width);
+    frozen_.scale = frozen_.base_sd;
+  }
+  std::unique_ptr<ProfileRun> make() const {
+    return std::make_unique<ProfileRun>(context_, config_, std::vector<std::uint32_t>{3, 1}, frozen_);
+  }
+  /// Each axis is normal all the way, of precision beta / sd^2 + (1 - beta) / width^2.
+  double log_z(std::size_t unit, double beta) const {
+    double sum = -kTilt * beta;
+    for (int i = 0; i < target_->dim(); ++i) {
+      const double sd = std::sqrt(target_->truth().variance(i)), width = kWidth[unit];
+      sum -= beta * std::log(sd) + (1 - beta) * std::log(width) +
+             0.5 * std::log(beta / (sd * sd) + (1 - beta) / (width * width));
+    }
+    return sum;
+  }
+
+  const RunOptions run_ = run_of({.target = "gaussian", .target_settings = {{"dim", 6}, {"ratio", 3}}});
+  const std::unique_ptr<TargetInstance> target_ = build_target(run_);
+  const RunContext context_ = make_context(run_, *target_, "profile");
+  const SamplerConfig config_ = sampler_config(run_, target_->dim(), target_->tails());
+  Frozen frozen_;
+};
+
+TEST_F(Profile, GoesOnFromEveryLevel) {
+  const PathProfile profile = expect_same_from_every_level(folder_, [&] { return make(); });
+  for (std::size_t u = 0; u < kUnits; ++u) {
+    EXPECT_EQ(profile.beta[u].back(), 1);
+    EXPECT_GT(profile.gradients[u], 512.0 * double(profile.beta[u].size()));
+  }
+  EXPECT_LT(profile.beta[1].size(), profile.beta[0].size())
+      << "it began closer, and does not wait in the profile";
+}
+
+TEST_F(Profile, IsThatOfAPathOfNormals) {
+  const auto run = make();
+  while (run->step()) continue;
+  const PathProfile profile = run->finish();
+  for (std::size_t u = 0; u < kUnits; ++u) {
+    // From level to level half of 512 particles are effective: each adds 1 / 512 to the variance.
+    for (std::size_t k = 0; k < profile.beta[u].size(); ++k)
+      EXPECT_NEAR(profile.log_z[u][k], log_z(u, profile.beta[u][k]), 4 * std::sqrt(double(k) / 512) + 1e-6)
+          << u << ", level " << k;
+    EXPECT_LT(log_z(u, 0.1), -2) << "there is something to flatten";
+    const double error = 4 * std::sqrt(double(profile.beta[u].size()) / 512);
+    const auto bend = profile.bend(u, kTilt, -0.5, -0.5);
+    for (double beta = 0; beta <= 1; beta += 1.0 / 64)
+      EXPECT_NEAR(log_z(u, beta) + bent(bend, beta), -kTilt * beta, error) << u << ", beta " << beta;
+  }
+}
+
+TEST(PathProfile, KeepsTheEndThatIsSafe) {
+  const auto profile = [](double end) {
+    PathProfile p;
+    p.gradients = {0};
+    p.beta = {{}};
+    p.log_z = {{}};
+    for (int k = 0; k <= 20; ++k) {
+      const double beta = k / 20.0;
+      p.beta[0].push_back(beta);
+      p.log_z[0].push_back(-6 * std::sqrt(beta) + (6 + end) * beta);
+    }
+    return p;
+  };
+  for (double end : {-4.0, -1.0, 0.5}) {  // of particles; what log zeta says is -1
+    const auto bend = profile(end).bend(0, 1, -0.5, -0.5);
+    EXPECT_NEAR(bent(bend, 1) + end, std::min(end, -1.0), 1e-3) << end;
+    EXPECT_NEAR(bent(bend, 0.25) - 3 + (6 + end) / 4, std::min(end, -1.0) / 4, 1e-2) << end;
+  }
+  PathProfile lost = profile(0);
+  lost.beta[0].pop_back();
+  lost.log_z[0].pop_back();
+  EXPECT_EQ(lost.bend(0, 1, 0, 0), (std::array<double, ParameterLayout::kBend>{}))
+      << "particles did not arrive";
+}
+
+TEST(PathProfile, GoesWhereThePathIsLong) {
+  PathProfile p;
+  p.beta = {{0}, {0, 1}};
+  p.log_z = {{0}, {0, 0}};
+  for (int k = 1; k <= 400; ++k) {  // quantiles of a density ~ beta^-0.8
+    p.beta[0].push_back(std::pow(k / 400.0, 1 / 0.2));
+    p.log_z[0].push_back(0);
+  }
+  EXPECT_NEAR(p.exponent(0), -0.8, 0.01);
+  EXPECT_EQ(p.exponent(1), -0.5) << "one step says nothing";
+  // From beta^-1/2 to beta^-0.8: a factor of beta^-0.3 beyond the first level.
+  const auto bend = p.bend(0, 0, -0.5, -0.8);
+  const double from = bent(bend, 0.1), to = bent(bend, 0.9);
+  EXPECT_NEAR(to - from, -0.3 * std::log(9), 0.05);
+}
+
+TEST(ReachModes, WidensAxesUpToWhereModesLie) {
+  SearchResult found;
+  found.library = ModeLibrary(2);
+  const auto add = [&](double x, double y, double log_mass) {
+    Mode mode;
+    mode.place = {x, y};
+    mode.factor = {1, 0, 0, 1};
+    mode.laplace_log_mass = log_mass;
+    found.library.add(mode);
+  };
+  add(1, 2, 0);
+  add(7, 1, -9);     // reached from sd 2
+  add(1, 100, -13);  // five times as wide, no more
+  add(500, 1, -15);  // less than a millionth
+  Frozen frozen;
+  frozen.base_mean = {1, 2};
+  frozen.base_sd = {1, 1};
+  reach_modes({found}, frozen);
+  EXPECT_NEAR(frozen.base_sd[0], 2, 1e-12);
+  EXPECT_NEAR(frozen.base_sd[1], 5, 1e-12);
+  frozen.base_sd = {3, 7};
+  reach_modes({found}, frozen);
+  EXPECT_EQ(frozen.base_sd[0], 3);
+  EXPECT_NEAR(frozen.base_sd[1], 98.0 / 3, 1e-12);
+  reach_modes({}, frozen);
+  EXPECT_EQ(frozen.base_sd[0], 3);
+}
+
+}  // namespace
+}  // namespace lockstep
