@@ -10,17 +10,19 @@
 namespace lockstep {
 
 TiltedIntegral::TiltedIntegral(double a, std::span<const double> bend) {
-  // Beyond these ends of s what is left out is below rounding for a > -0.991 and |delta| < 1e30.
-  constexpr double kStep = 1.0 / 32, kLow = -9, kHigh = 5;
-  constexpr int kNodes = int((kHigh - kLow) / kStep) + 1;
+  // From a place where beta^(a + 1) is below e^-200, and beta below e^-40, to one where 1 - beta is below e^-100; in steps
+  // that see the integrand's peak, whose width in log beta is 1 / sqrt(a + 1), for |delta| up to 1e9.
+  const double low = -std::asinh(std::max(26.0, 130 / (a + 1))), high = 5;
+  const double step = 1 / (64 * std::ceil(std::max(1.0, 0.5 * std::sqrt(a + 1))));
+  const int nodes = int((high - low) / step) + 1;
   const auto log_sigmoid = [](double t) { return std::min(t, 0.0) - std::log1p(std::exp(-std::abs(t))); };
-  for (int n = 0; n < kNodes; ++n) {
-    const double s = kLow + n * kStep, t = 0.5 * std::numbers::pi * std::sinh(s);
+  for (int n = 0; n < nodes; ++n) {
+    const double s = low + n * step, t = 0.5 * std::numbers::pi * std::sinh(s);
     const double log_beta = log_sigmoid(t), log_rest = log_sigmoid(-t), r = std::exp(0.25 * log_beta);
     double bent = 0;
     for (std::size_t k = bend.size(); k-- > 0;) bent = r * (bent + bend[k]);
     log_weight_.push_back((a + 1) * log_beta + log_rest +
-                          std::log(0.5 * std::numbers::pi * std::cosh(s) * kStep) + bent);
+                          std::log(0.5 * std::numbers::pi * std::cosh(s) * step) + bent);
     beta_.push_back(std::exp(log_beta));
     rest_.push_back(std::exp(log_rest));
   }

