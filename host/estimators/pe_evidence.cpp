@@ -10,10 +10,10 @@
 namespace lockstep {
 
 TiltedIntegral::TiltedIntegral(double a, std::span<const double> bend) {
-  // From a place where beta^(a + 1) is below e^-200, and beta below e^-40, to one where 1 - beta is below e^-100; in steps
-  // that see the integrand's peak, whose width in log beta is 1 / sqrt(a + 1), for |delta| up to 1e9.
-  const double low = -std::asinh(std::max(26.0, 130 / (a + 1))), high = 5;
-  const double step = 1 / (64 * std::ceil(std::max(1.0, 0.5 * std::sqrt(a + 1))));
+  // From a place where beta^(a + 1) is below e^-90, and beta below e^-40, to one where 1 - beta is below e^-80; in steps
+  // that see the integrand's peak, whose width in log beta is 1 / sqrt(a + 1), for |delta| up to 1e6.
+  const double low = -std::asinh(std::max(26.0, 60 / (a + 1))), high = 4;
+  const double step = 1 / (32 * std::ceil(std::max(1.0, std::sqrt(a + 1))));
   const int nodes = int((high - low) / step) + 1;
   const auto log_sigmoid = [](double t) { return std::min(t, 0.0) - std::log1p(std::exp(-std::abs(t))); };
   for (int n = 0; n < nodes; ++n) {
@@ -36,9 +36,8 @@ double TiltedIntegral::log(double delta) const {
   return log_sum_of(term).log() + std::max(0.0, -delta);
 }
 
-void PseudoExtendedEvidence::add(int block, double weight, double delta) {
+void PseudoExtendedEvidence::add(int block, double weight, double delta, double log_integral) {
   if (!(weight > 0) || !std::isfinite(delta)) return;
-  const double log_integral = integral_.log(delta);
   top_[block].add(std::log(weight) - delta - log_integral);
   bottom_[block].add(std::log(weight) - log_integral);
 }

@@ -29,8 +29,10 @@ class PseudoExtendedEvidence {
  public:
   PseudoExtendedEvidence(TiltedIntegral integral, int blocks)
       : integral_(std::move(integral)), top_(blocks), bottom_(blocks) {}
-  /// One pair: 1 - w and Delta.
-  void add(int block, double weight, double delta);
+  /// One pair: 1 - w and Delta, with the integral at it.
+  void add(int block, double weight, double delta, double log_integral);
+  void add(int block, double weight, double delta) { add(block, weight, delta, integral_.log(delta)); }
+  const TiltedIntegral& integral() const { return integral_; }
   LogZ value(double log_zeta) const;
 
   template <class Archive>

@@ -61,12 +61,17 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       c.model.low = s.in_range("beta_min", tempered ? 0.001 : 0.0, 0, 1);
       c.model.high = s.in_range("beta_max", 1, 0, 1);
       if (!(c.model.low < c.model.high)) s.refuse("beta_max", "above beta_min");
-      c.flatten = c.instrument == Instrument::bridge && !s.has("box") && s.get<bool>("flatten", true);
+      const char* never = tempered                      ? "instrument is tempered"
+                          : s.has("box")                ? "box is given"
+                          : c.model.pseudo_samples == 1 ? "pseudo_samples is 1"
+                                                        : nullptr;
+      if (never) s.no_effect({"flatten"}, never);
+      c.flatten = !never && s.get<bool>("flatten", true);
       c.spreads = c.flatten && !s.has("g_exponent");
-      c.model.g_exponent = s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
+      c.model.g_exponent = c.spreads ? -0.5 : s.in_range("g_exponent", tempered ? 0.0 : -0.5, -0.99, 1000);
     } else {
       c.model.fixed_beta = s.in_range("beta", 0.5, 0, 1);
-      for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u"})
+      for (const char* key : {"beta_min", "beta_max", "g_exponent", "scale_u", "flatten"})
         if (s.has(key))
           throw UserError(
               fmt::format("setting {} of sampler pe says how beta moves (setting beta fixes it). Leave one "

@@ -50,7 +50,7 @@ class WarmUp {
   }
 
   Adapted run() {
-    if (config_.flatten) flatten();
+    if (config_.flatten) flatten(context_, config_, units_, frozen());
     EngineSpec spec = engine_spec(context_, frozen().model, units_, per_);
     spec.transition = config_.transition;
     spec.settings = {config_.settings};
@@ -167,7 +167,6 @@ class WarmUp {
       f.base_mean = found_.mean;
       f.base_sd = found_.sd;
       for (double& s : f.base_sd) s *= config_.base_inflation;
-      reach_modes(modes, f);
       for (int u = 0; u < units; ++u) f.log_zeta[u] = found_.log_z[u] + config_.tilt + 2 * found_.log_z_se[u];
     } else if (config_.instrument == SamplerConfig::Instrument::tempered) {
       for (double& z : f.log_zeta) z = config_.tilt;
@@ -191,19 +190,11 @@ class WarmUp {
       for (int u = 0; u < units; ++u)
         for (int i = 0; i < dim_; ++i) f.factor[u * triangle() + i * (i + 1) / 2 + i] = f.scale[u * dim_ + i];
     }
-    if (bridge && config_.base_sd.empty()) set_mode_bases(found_, config_, modes, f);
-    tuner_.emplace(config_, f);
-  }
-
-  /// Beta crosses what lies between base and target as if it were flat.
-  void flatten() {
-    const PathProfile profile = path_profile(context_, config_, units_, frozen());
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      const double a = config_.model.g_exponent;
-      const auto bend = profile.bend(u, config_.tilt, a, config_.spreads ? profile.exponent(u) : a);
-      frozen().bend.insert(frozen().bend.end(), bend.begin(), bend.end());
-      frozen().scout_gradients[u] += profile.gradients[u];
+    if (bridge && config_.base_sd.empty()) {
+      if (f.full_base.empty() && !std::isfinite(config_.model.box)) reach_modes(modes, f);
+      set_mode_bases(found_, config_, modes, f);
     }
+    tuner_.emplace(config_, f);
   }
 
   /// Superchains of one size among the recorded chains, as nested R-hat needs them.

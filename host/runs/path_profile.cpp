@@ -10,42 +10,52 @@
 namespace lockstep {
 namespace {
 
-BaseDensity base_of(const Frozen& f, std::size_t unit) {
-  if (!f.full_base.empty()) return f.full_base[unit];
-  const auto d = std::ptrdiff_t(f.scale.size() / f.step_size.size());
-  using Axes = Eigen::Map<const Eigen::VectorXd>;
-  const Axes mean(f.base_mean.data() + std::ptrdiff_t(unit) * d, d),
-      sd(f.base_sd.data() + std::ptrdiff_t(unit) * d, d);
-  return BaseDensity::normal(mean, sd.asDiagonal(), true);
+/// Draws of each unit's base, [axis][particle].
+std::vector<double> base_draws(const StreamKey& key, const std::vector<std::uint32_t>& units, int per,
+                               std::size_t d, const Frozen& f) {
+  const std::size_t n = units.size() * std::size_t(per);
+  std::vector<double> x(d * n);
+  for (std::size_t c = 0; c < n; ++c) {
+    const std::size_t u = c / std::size_t(per);
+    const Draw<double> draw{key, kProfileIterations, std::uint32_t(c % std::size_t(per)), units[u]};
+    if (!f.full_base.empty()) {
+      const Eigen::VectorXd of = f.full_base[u].draw(draw);
+      for (std::size_t i = 0; i < d; ++i) x[i * n + c] = of[Eigen::Index(i)];
+    } else {
+      const auto z = normals(draw, Purpose::base, int(d));
+      for (std::size_t i = 0; i < d; ++i) x[i * n + c] = f.base_mean[u * d + i] + f.base_sd[u * d + i] * z[i];
+    }
+  }
+  return x;
 }
 
 SmcSampler population(const RunContext& context, const SamplerConfig& config,
                       const std::vector<std::uint32_t>& units, const Frozen& f) {
-  constexpr int kParticles = 512;
+  const int particles = std::min(512, config.scout_particles);
   ModelSpec path;
   path.kind = ModelKind::path;
   path.base = f.model.base;
-  auto engine = make_engine(context, engine_spec(context, path, units, kParticles));
+  auto engine = make_engine(context, engine_spec(context, path, units, particles));
   set_frozen(*engine, config, units, f);
-  set_per_unit(*engine, ParameterLayout::beta, {0});
   SmcOptions o;
   o.moves = 2;
   o.launch.begin = kProfileIterations;
+  o.launch.momentum = Purpose::scout_momentum;
+  o.launch.accept = Purpose::scout_accept;
   o.launch.num_leapfrog = 4;
   o.controller = {1, 0.75};
   o.metric = f.scale;
   o.least_scale = 1e-6 * *std::min_element(f.scale.begin(), f.scale.end());
   o.step_size = 0.7 / std::pow(double(engine->dim()), 0.25);
-  const std::size_t d = std::size_t(engine->dim()), n = std::size_t(engine->chains());
-  std::vector<double> x(d * n);
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    const BaseDensity base = base_of(f, u);
-    for (std::size_t p = 0; p < kParticles; ++p) {
-      const Eigen::VectorXd draw = base.draw({context.key, kProfileIterations, std::uint32_t(p), units[u]});
-      for (std::size_t i = 0; i < d; ++i) x[i * n + u * kParticles + p] = draw[Eigen::Index(i)];
-    }
-  }
+  const auto x = base_draws(context.key, units, particles, std::size_t(engine->dim()), f);
   return {context, std::move(engine), units, x, std::move(o)};
+}
+
+/// Linear between the levels, as log z nearly is.
+double between(const std::vector<double>& beta, const std::vector<double>& value, double at) {
+  const auto above = std::size_t(std::lower_bound(beta.begin() + 1, beta.end() - 1, at) - beta.begin());
+  const double part = (at - beta[above - 1]) / (beta[above] - beta[above - 1]);
+  return value[above - 1] + part * (value[above] - value[above - 1]);
 }
 
 }  // namespace
@@ -62,23 +72,23 @@ double PathProfile::exponent(std::size_t unit) const {
 
 std::array<double, ParameterLayout::kBend> PathProfile::bend(std::size_t unit, double tilt, double from,
                                                              double to) const {
-  constexpr int n = ParameterLayout::kBend;
+  constexpr int n = ParameterLayout::kBend, kPoints = 64;
   std::array<double, n> out{};
   const auto &b = beta[unit], &z = log_z[unit];
-  const auto levels = Eigen::Index(b.size());
-  if (b.back() < 1) return out;
-  // A little of the coefficients' squares settles what few levels leave open.
-  constexpr double kRidge = 1e-4;
-  Eigen::MatrixXd a = Eigen::MatrixXd::Zero(levels + n, n);
-  Eigen::VectorXd y = Eigen::VectorXd::Zero(levels + n);
-  for (Eigen::Index l = 0; l < levels; ++l) {
-    y[l] = z[std::size_t(l)] - (l > 0 ? (to - from) * std::log(b[std::size_t(l)] / b[1]) : 0);
-    for (int k = 0; k < n; ++k) a(l, k) = std::pow(b[std::size_t(l)], 0.25 * (k + 1));
+  if (b.back() < 1 || !std::isfinite(z.back())) return out;
+  // Points as close in beta^(1/4) as beyond the first level: else the polynomial goes where it likes before that. The end
+  // counts ten times.
+  Eigen::MatrixXd a(kPoints, n);
+  Eigen::VectorXd y(kPoints);
+  for (int p = 1; p <= kPoints; ++p) {
+    const double r = double(p) / kPoints, at = std::pow(r, 4), weight = p < kPoints ? 1 : 10;
+    for (int k = 0; k < n; ++k) a(p - 1, k) = weight * std::pow(r, k + 1);
+    y[p - 1] = weight * (between(b, z, at) - (to - from) * std::log(std::max(at, b[1]) / b[1]));
   }
-  for (int k = 0; k < n; ++k) a(levels + k, k) = kRidge;
   const Eigen::VectorXd c = a.householderQr().solve(y);
   for (int k = 0; k < n; ++k) out[std::size_t(k)] = -c[k];
   out.back() += std::min(z.back(), -tilt);
+  for (double& v : out) v = double(float(v));  // as the engine holds it
   return out;
 }
 
@@ -103,7 +113,8 @@ bool ProfileRun::step() {
 
 void ProfileRun::tell() const {
   const auto& beta = particles_.state().beta;
-  context_.tell("flattening", *std::min_element(beta.begin(), beta.end()), {particles_.total_gradients(), NAN});
+  context_.tell("flattening", *std::min_element(beta.begin(), beta.end()),
+                {particles_.total_gradients(), NAN});
 }
 
 PathProfile ProfileRun::finish() {
@@ -111,17 +122,25 @@ PathProfile ProfileRun::finish() {
   return std::move(found_);
 }
 
-PathProfile path_profile(const RunContext& context, const SamplerConfig& config,
-                         const std::vector<std::uint32_t>& units, const Frozen& frozen) {
+void flatten(const RunContext& context, const SamplerConfig& config, const std::vector<std::uint32_t>& units,
+             Frozen& frozen) {
   Stage<PathProfile> stage(*context.stages, "path");
-  if (stage.done()) return stage.result();
-  ProfileRun run(context, config, units, frozen);
-  context.stages->take_up("levels", run);
-  while (run.step()) {
-    context.stages->save("levels", run);
-    run.tell();
+  if (!stage.done()) {
+    ProfileRun run(context, config, units, frozen);
+    context.stages->take_up("levels", run);
+    while (run.step()) {
+      context.stages->save("levels", run);
+      run.tell();
+    }
+    stage.keep(run.finish());
   }
-  return stage.keep(run.finish());
+  const PathProfile& profile = stage.result();
+  const double a = config.model.g_exponent;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const auto bend = profile.bend(u, config.tilt, a, config.spreads ? profile.exponent(u) : a);
+    frozen.bend.insert(frozen.bend.end(), bend.begin(), bend.end());
+    frozen.scout_gradients[u] += profile.gradients[u];
+  }
 }
 
 }  // namespace lockstep

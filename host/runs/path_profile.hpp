@@ -53,8 +53,9 @@ class ProfileRun {
   PathProfile found_;
 };
 
-/// Made, run and saved, as a stage.
-PathProfile path_profile(const RunContext& context, const SamplerConfig& config,
-                         const std::vector<std::uint32_t>& units, const Frozen& frozen);
+/// Made, run and saved, as a stage; and taken: bend and cost of each unit. On a path that is flat beta crosses what lies
+/// between base and target.
+void flatten(const RunContext& context, const SamplerConfig& config, const std::vector<std::uint32_t>& units,
+             Frozen& frozen);
 
 }  // namespace lockstep

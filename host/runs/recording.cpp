@@ -127,6 +127,11 @@ void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t en
   if (evidence_.empty()) return;
   const auto cache = engine.cache();
   const int total = engine.chains(), samples = engine.samples();
+  const double* deltas = cache.data() + std::size_t(1 + samples) * total;
+  std::vector<double> integral(std::size_t(samples) * total);
+#pragma omp parallel for num_threads(threads_)
+  for (std::size_t p = 0; p < integral.size(); ++p)
+    integral[p] = evidence_[p % std::size_t(total) / std::size_t(chains_)].integral().log(deltas[p]);
   for (std::size_t u = 0; u < last_.size(); ++u) {
     if (end > last_[u]) continue;
     for (int c = 0; c < chains_; ++c) {
@@ -141,7 +146,8 @@ void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t en
         double others = 0;
         for (int j = 0; j < samples; ++j)
           if (j != i) others += of_chain[std::size_t(1 + j) * total];
-        evidence_[u].add(block, others, of_chain[std::size_t(1 + samples + i) * total]);
+        const std::size_t pair = std::size_t(i) * total + u * chains_ + c;
+        evidence_[u].add(block, others, deltas[pair], integral[pair]);
       }
     }
   }

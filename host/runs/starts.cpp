@@ -180,18 +180,21 @@ bool correlated(const ScoutResult& found) {
 }
 
 void reach_modes(const std::vector<SearchResult>& modes, Frozen& f) {
-  constexpr double kLeastShare = 1e-6, kReach = 3, kMostWidening = 5;
+  constexpr double kLeastShare = 1e-6, kReach = 3, kMostWider = 5, kMostInAll = 10;
   for (std::size_t u = 0; u < modes.size(); ++u) {
     const ModeLibrary& library = modes[u].library;
     const auto shares = library.shares();
-    const std::size_t d = std::size_t(library.dim());
-    for (std::size_t i = 0; i < d; ++i) {
-      double& sd = f.base_sd[u * d + i];
-      const double most = kMostWidening * sd;
-      for (int k = 0; k < library.size(); ++k)
-        if (shares[k] >= kLeastShare)
-          sd = std::clamp(std::abs(library[k].place[i] - f.base_mean[u * d + i]) / kReach, sd, most);
+    const int d = library.dim();
+    const Eigen::Map<const Eigen::VectorXd> mean(f.base_mean.data() + u * d, d);
+    Eigen::Map<Eigen::VectorXd> sd(f.base_sd.data() + u * d, d);
+    Eigen::ArrayXd wider = Eigen::ArrayXd::Ones(d);
+    for (int k = 0; k < library.size(); ++k) {
+      if (!(shares[k] >= kLeastShare)) continue;
+      const Eigen::Map<const Eigen::VectorXd> place(library[k].place.data(), d);
+      wider = wider.max((place - mean).array().abs() / (kReach * sd.array()));
     }
+    wider = wider.min(kMostWider).log();
+    sd.array() *= (wider * std::min(1.0, kMostInAll / std::max(1e-300, wider.sum()))).exp();
   }
 }
 

@@ -48,8 +48,9 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
 /// for the whole setting, the same whichever replicates run beside each other.
 bool correlated(const ScoutResult& found);
 
-/// Widens axes of scouted bases until the places of modes that hold a millionth or more are within 3 of their standard
-/// deviations, or they are 5 times as wide: a chain in a mode where the base has next to nothing would not leave it.
+/// Widens scouted bases of independent axes until the places of modes that hold a millionth or more are within 3 of their
+/// standard deviations, an axis at most 5 times and their product at most e^10 times: a chain in a mode where the base has
+/// next to nothing would not leave it.
 void reach_modes(const std::vector<SearchResult>& modes, Frozen& frozen);
 
 /// Full base and metric from the scout's particles.

@@ -32,7 +32,7 @@ TEST(TiltedIntegral, AgreesWithClosedForms) {
   for (double a :
        {-0.99, -0.5, 0.0, 1.5, 40.0, 1000.0})  // the first and the last: ends of sampler.g_exponent
     EXPECT_NEAR(log_tilted_integral(a, 0), -std::log(a + 1), 1e-12 * (a + 2));
-  for (double x : {1e-8, 1e-3, 0.4, 3.0, 30.0, 699.0, 1e5, 1e9}) {
+  for (double x : {1e-8, 1e-3, 0.4, 3.0, 30.0, 699.0, 1e5, 1e6}) {
     EXPECT_NEAR(log_tilted_integral(0, x), std::log(-std::expm1(-x) / x), 1e-11);
     EXPECT_NEAR(log_tilted_integral(0, -x), x + std::log(-std::expm1(-x) / x), 1e-11 * (1 + x));
     EXPECT_NEAR(log_tilted_integral(-0.5, x), std::log(std::sqrt(M_PI / x) * std::erf(std::sqrt(x))), 1e-11);

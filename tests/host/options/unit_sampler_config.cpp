@@ -103,7 +103,14 @@ TEST(SamplerConfig, DefaultsOfThePseudoExtendedBridge) {
 TEST(SamplerConfig, APathIsFlattenedUnlessItIsSaidNotTo) {
   EXPECT_FALSE(config("pe", {{"g_exponent", -0.5}}).spreads) << "g is as it was asked for";
   EXPECT_TRUE(config("pe", {{"g_exponent", -0.5}}).flatten);
-  for (const Settings& settings : {Settings{{"flatten", false}}, Settings{{"box", 20}}}) {
+  const Settings back = config("pe").effective;
+  EXPECT_TRUE(config("pe", back).spreads) << "given back it is the same";
+  EXPECT_TRUE(config("pe", back).flatten);
+  refused("pe", {{"box", 20}, {"flatten", true}}, "box is given");
+  refused("pe", {{"instrument", "tempered"}, {"flatten", true}}, "tempered");
+  refused("pe", {{"beta", 0.5}, {"flatten", true}}, "beta");
+  for (const Settings& settings :
+       {Settings{{"flatten", false}}, Settings{{"box", 20}}, Settings{{"pseudo_samples", 1}}}) {
     const SamplerConfig c = config("pe", settings);
     EXPECT_FALSE(c.flatten);
     EXPECT_FALSE(c.spreads);
