@@ -79,7 +79,7 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
                           key));
     }
     if (c.instrument == Instrument::bridge) {
-      c.tilt = s.in_range("tilt", c.flatten ? 1 : 3, -1000, 1000);
+      c.tilt = s.in_range("tilt", 3, -1000, 1000);
       c.base_inflation = s.in_range("base_inflation", 1.2, 0.1, 100);
       c.base_covariance = s.one_of("base_covariance", "auto", {"auto", "diagonal", "full"});
       const std::string base = s.has("base_sd") ? "gaussian" : s.has("base_covariance") ? "scout" : "auto";

@@ -99,12 +99,10 @@ Keys pe_keys(const Transitions& transitions) {
        "a in g(beta) = beta^a (default -0.5, and where the path is flattened bent to where it is long; "
        "tempered 0)"},
       {"flatten",
-       "whether particles find the normalising constants between base and target, for g to take them out "
-       "(default "
-       "true for the bridge without a box)"},
-      {"tilt",
-       "log zeta = log Z-hat + tilt + 2 se (default 1 where the path is flattened, else 3): above zero is "
-       "the safe side"},
+       "whether particles look how deep the path's normalising constants dip between base and target, and g "
+       "takes a deep dip "
+       "out, which beta would seldom cross (default true for the bridge without a box)"},
+      {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
       {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
       {"base_covariance",
        "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},

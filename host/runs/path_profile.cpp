@@ -73,6 +73,7 @@ double PathProfile::exponent(std::size_t unit) const {
 std::array<double, ParameterLayout::kBend> PathProfile::bend(std::size_t unit, double tilt, double from,
                                                              double to) const {
   constexpr int n = ParameterLayout::kBend, kPoints = 64;
+  constexpr double kTilt = 1;
   std::array<double, n> out{};
   const auto &b = beta[unit], &z = log_z[unit];
   if (b.back() < 1 || !std::isfinite(z.back())) return out;
@@ -87,9 +88,16 @@ std::array<double, ParameterLayout::kBend> PathProfile::bend(std::size_t unit, d
   }
   const Eigen::VectorXd c = a.householderQr().solve(y);
   for (int k = 0; k < n; ++k) out[std::size_t(k)] = -c[k];
-  out.back() += std::min(z.back(), -tilt);
-  for (double& v : out) v = double(float(v));  // as the engine holds it
+  out.back() += std::min(z.back(), -tilt) + std::max(0.0, tilt - kTilt);
   return out;
+}
+
+double PathProfile::share(std::size_t unit) const {
+  constexpr double kShallow = 2.2, kDeep = 3.2;
+  const auto &b = beta[unit], &z = log_z[unit];
+  double dip = 0;
+  for (std::size_t l = 0; l < b.size(); ++l) dip = std::max(dip, b[l] * z.back() - z[l]);
+  return std::clamp((dip - kShallow) / (kDeep - kShallow), 0.0, 1.0);
 }
 
 ProfileRun::ProfileRun(const RunContext& context, const SamplerConfig& config,
@@ -138,7 +146,8 @@ void flatten(const RunContext& context, const SamplerConfig& config, const std::
   const double a = config.model.g_exponent;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const auto bend = profile.bend(u, config.tilt, a, config.spreads ? profile.exponent(u) : a);
-    frozen.bend.insert(frozen.bend.end(), bend.begin(), bend.end());
+    for (double v : bend)
+      frozen.bend.push_back(double(float(profile.share(u) * v)));  // as the engine holds it
     frozen.scout_gradients[u] += profile.gradients[u];
   }
 }

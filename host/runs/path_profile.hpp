@@ -21,12 +21,15 @@ struct PathProfile {
   /// The exponent a for which levels lie as if they were drawn from a density ~ beta^a, by maximum likelihood, with two
   /// more levels of a = -1/2: where there are many a chain has a long way to go.
   double exponent(std::size_t unit) const;
-  /// The bend of g (PseudoExtended, with the exponent `from`) with which the marginal density of beta is beta^to e^(-tilt
-  /// beta) from the first level on: minus the least squares fit of log z by powers of beta^(1/4), and the least that either
-  /// the particles or `tilt` have log z end at. Particles that lose a mode err low, and more than there is of the target
-  /// would keep chains there. All 0 where particles did not come to beta = 1.
+  /// The bend of g (PseudoExtended, with the exponent `from`) with which the marginal density of beta is beta^to e^(-min(tilt,
+  /// 1) beta) from the first level on, zeta being e^tilt too large: minus the least squares fit of log z by powers of
+  /// beta^(1/4), and the least that either the particles or `tilt` have log z end at. Particles that lose a mode err low, and
+  /// more than there is of the target would keep chains there. All 0 where particles did not come to beta = 1.
   std::array<double, ParameterLayout::kBend> bend(std::size_t unit, double tilt, double from,
                                                   double to) const;
+  /// How much of it to take: none where log z dips less than 2.2 below the line between its ends, all from 3.2 on. Chains
+  /// cross shallow dips, and the more time they have at the base the better.
+  double share(std::size_t unit) const;
 };
 
 /// Sequential Monte Carlo from the frozen bases, for every unit on its own (as the scout's). The context must live as long;

@@ -90,7 +90,7 @@ TEST(SamplerConfig, DefaultsOfThePseudoExtendedBridge) {
   EXPECT_TRUE(c.flatten);
   EXPECT_TRUE(c.spreads);
   EXPECT_EQ(c.model.g_exponent, -0.5);
-  EXPECT_EQ(c.tilt, 1);
+  EXPECT_EQ(c.tilt, 3);
   EXPECT_EQ(c.base_inflation, 1.2);
   EXPECT_EQ(c.scale_u, 7);
   EXPECT_EQ(c.trajectory_time, 0.8);
@@ -114,7 +114,6 @@ TEST(SamplerConfig, APathIsFlattenedUnlessItIsSaidNotTo) {
     const SamplerConfig c = config("pe", settings);
     EXPECT_FALSE(c.flatten);
     EXPECT_FALSE(c.spreads);
-    EXPECT_EQ(c.tilt, 3);
   }
   EXPECT_FALSE(config("pe", {{"instrument", "tempered"}}).flatten);
   EXPECT_FALSE(config("hmc").flatten);
@@ -229,7 +228,7 @@ TEST(SamplerConfig, EffectiveSettingsAreWhatRuns) {
   const SamplerConfig c = config("pe", {{"pseudo_samples", 3}});
   EXPECT_EQ(c.effective.at("pseudo_samples"), 3);
   EXPECT_EQ(c.effective.at("instrument"), "bridge");
-  EXPECT_EQ(c.effective.at("tilt"), 1);
+  EXPECT_EQ(c.effective.at("tilt"), 3);
   EXPECT_EQ(c.effective.at("trajectory_time"), 0.8);
   // Given back, they are the same configuration.
   Settings again = c.effective;

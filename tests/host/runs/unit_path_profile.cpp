@@ -97,6 +97,8 @@ TEST(PathProfile, KeepsTheEndThatIsSafe) {
     EXPECT_NEAR(bent(bend, 1) + end, std::min(end, -1.0), 1e-3) << end;
     EXPECT_NEAR(bent(bend, 0.25) - 3 + (6 + end) / 4, std::min(end, -1.0) / 4, 1e-2) << end;
   }
+  const auto steeper = profile(-3).bend(0, 3, -0.5, -0.5);
+  EXPECT_NEAR(bent(steeper, 1) - 3, -1, 1e-3) << "a tilt of 3 is more than a flat path needs";
   PathProfile broken = profile(-std::numeric_limits<double>::infinity());
   EXPECT_EQ(broken.bend(0, 1, 0, 0), (std::array<double, ParameterLayout::kBend>{}));
   PathProfile lost = profile(0);
@@ -104,6 +106,16 @@ TEST(PathProfile, KeepsTheEndThatIsSafe) {
   lost.log_z[0].pop_back();
   EXPECT_EQ(lost.bend(0, 1, 0, 0), (std::array<double, ParameterLayout::kBend>{}))
       << "particles did not arrive";
+}
+
+TEST(PathProfile, TakesWhatIsDeep) {
+  PathProfile p;
+  p.beta = {{0, 0.5, 1}};
+  for (const auto& [middle, end, share] : std::vector<std::array<double, 3>>{
+           {-2, 0, 0}, {-2.7, 0, 0.5}, {-5, 0, 1}, {-3.5, -3, 0}, {-4.2, -3, 0.5}, {1, 0, 0}}) {
+    p.log_z = {{0, middle, end}};
+    EXPECT_NEAR(p.share(0), share, 1e-12) << middle << ", " << end;
+  }
 }
 
 // Where a base is close the first level is far from 0, and nobody has seen what lies before it.
