@@ -135,19 +135,14 @@ void flatten(const RunContext& context, const SamplerConfig& config, const std::
   Stage<PathProfile> stage(*context.stages, "path");
   if (!stage.done()) {
     ProfileRun run(context, config, units, frozen);
-    context.stages->take_up("levels", run);
-    while (run.step()) {
-      context.stages->save("levels", run);
-      run.tell();
-    }
-    stage.keep(run.finish());
+    stage.keep(run_levels(*context.stages, run));
   }
   const PathProfile& profile = stage.result();
   const double a = config.model.g_exponent;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const auto bend = profile.bend(u, config.tilt, a, config.spreads ? profile.exponent(u) : a);
-    for (double v : bend)
-      frozen.bend.push_back(double(float(profile.share(u) * v)));  // as the engine holds it
+    const double share = profile.share(u);
+    for (double v : profile.bend(u, config.tilt, a, config.spreads ? profile.exponent(u) : a))
+      frozen.bend.push_back(double(float(share * v)));  // as the engine holds it
     frozen.scout_gradients[u] += profile.gradients[u];
   }
 }

@@ -178,12 +178,7 @@ ScoutResult Scout::finish() {
 ScoutResult scout(const RunContext& context, const std::vector<std::uint32_t>& units, int particles,
                   double init_scale, const std::vector<Eigen::VectorXd>& known) {
   Scout run(context, units, particles, init_scale, known);
-  context.stages->take_up("levels", run);
-  while (run.step()) {
-    context.stages->save("levels", run);
-    run.tell();
-  }
-  return run.finish();
+  return run_levels(*context.stages, run);
 }
 
 }  // namespace lockstep

@@ -78,6 +78,17 @@ class Stages {
   std::vector<std::function<void(Checkpoint&)>> finished_;
 };
 
+/// Takes what goes level by level (step, tell, finish) up where a checkpoint has it, and to its end, saved between levels.
+template <class Run>
+auto run_levels(Stages& stages, Run& run) {
+  stages.take_up("levels", run);
+  while (run.step()) {
+    stages.save("levels", run);
+    run.tell();
+  }
+  return run.finish();
+}
+
 /// A stage of a run, with what it comes to: out of the checkpoint where that has it, else what it is to keep.
 ///
 ///     Stage<Pilot> stage(stages, "pilot");
