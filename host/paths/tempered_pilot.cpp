@@ -169,7 +169,12 @@ Pilot PilotRun::finish() {
 
 Pilot run_pilot(const RunContext& context, const PathBase& base, const PilotOptions& options) {
   PilotRun run(context, base, options);
-  return run_levels(*context.stages, run);
+  context.stages->take_up("levels", run);
+  while (run.step()) {
+    context.stages->save("levels", run);
+    run.tell();
+  }
+  return run.finish();
 }
 
 const Pilot& pilot_stage(const RunContext& context, const std::string& name, const PathBase& base,
