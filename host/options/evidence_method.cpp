@@ -68,6 +68,14 @@ const Lines kChains = {{"discard",
                        {"seeds",
                         "where chains begin: pilot (its states at all levels) or base (a fresh draw of the "
                         "base at beta = 0; short chains are then biased) (default pilot)"}};
+/// Of simulated tempering.
+Lines with_base_draws(Lines lines) {
+  lines.push_back({"base_draws",
+                   "whether half of the gradients go into draws of the base, weighed, where a trial finds "
+                   "them worth more "
+                   "than the chains' (default true)"});
+  return lines;
+}
 const Lines kCopies = {{"copies", "independent copies of the ladder (default by the budget)"},
                        {"levels", "chains of a copy (default by the barrier)"},
                        {"schedule", kSchedules},
@@ -76,7 +84,7 @@ const Lines kCopies = {{"copies", "independent copies of the ladder (default by 
                         "less, as for the others)"}};
 
 Lines simulated_settings() {
-  Lines lines = kChains;
+  Lines lines = with_base_draws(kChains);
   lines.push_back({"schedule",
                    "pilot (the levels that it chose), barrier, linear, sigmoid, quadratic, or a list from 0 "
                    "to 1 (default pilot)"});
@@ -111,7 +119,7 @@ std::vector<EvidenceMethod> methods_of_chains() {
            {"auto", "the many-chain recipe: st, and where exact draws exist annealing both ways to bound it",
             "fitted base, sequential Monte Carlo pilot, chains seeded at all levels, log Z with the level "
             "integrated out; stepping stones check it",
-            with(kChains), "docs/decisions/0007-evidence.md"},
+            with(with_base_draws(kChains)), "docs/decisions/0007-evidence.md"},
        .kind = EvidenceKind::chains,
        .estimator = "integrated",
        .checks_both_ways = true,

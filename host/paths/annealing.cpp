@@ -4,35 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/paths/state_moments.hpp"
 #include "host/util/clock.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
-
-WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
-                                  const std::vector<double>& weight, int groups, bool covariance) {
-  const int d = target.dim(), n = int(weight.size()), per = n / groups;
-  const MomentLayout layout{d, int(target.quantities().size()), covariance};
-  std::vector<std::vector<double>> sums(groups, std::vector<double>(layout.rows(), 0.0));
-  std::vector<double> x(d), values(layout.quantities);
-  for (int c = 0; c < n; ++c) {
-    if (!(weight[c] > 0)) continue;
-    auto& s = sums[std::min(c / per, groups - 1)];
-    for (int i = 0; i < d; ++i) x[i] = position[std::size_t(i) * n + c];
-    s[MomentLayout::count] += weight[c];
-    s[MomentLayout::weight_square] += weight[c] * weight[c];
-    if (layout.quantities > 0) target.quantities_at(x.data(), values.data());
-    for (int q = 0; q < layout.quantities; ++q) s[layout.quantity() + q] += weight[c] * values[q];
-    for (int i = 0; i < d; ++i) {
-      s[layout.mean() + i] += weight[c] * x[i];
-      s[layout.second() + i] += weight[c] * x[i] * x[i];
-      for (int j = 0; j < i && covariance; ++j)
-        s[layout.cross() + i * (i - 1) / 2 + j] += weight[c] * x[i] * x[j];
-    }
-  }
-  return weighted_moments(layout, sums);
-}
-
 namespace {
 
 /// Of the target, [axis][chain].

@@ -54,8 +54,4 @@ AnnealedChains anneal_chains(const RunContext& context, Engine& engine, Annealin
 /// target, or, reverse, from exact draws of the target to the base. Nothing adapts while it runs.
 AnnealingResult anneal(const RunContext& context, const PathBase& base, const AnnealingOptions& options);
 
-/// Weighted moments of states [row][chain], chains in groups of equal size one after another.
-WeightedMoments moments_of_states(const TargetInstance& target, const std::vector<double>& position,
-                                  const std::vector<double>& weight, int groups, bool covariance);
-
 }  // namespace lockstep

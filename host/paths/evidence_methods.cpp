@@ -10,8 +10,10 @@
 
 #include "host/paths/annealed_evidence.hpp"
 #include "host/paths/annealing.hpp"
+#include "host/paths/base_draws.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
+#include "host/paths/state_moments.hpp"
 #include "host/runs/run_context.hpp"
 
 namespace lockstep {
@@ -21,12 +23,12 @@ constexpr double kLadderTrips = 5;      // round trips a chain of parallel tempe
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
 
-/// Half of the interval that holds 99.7 %: of few groups more than three standard errors.
-double three_errors(const LogZ& z) { return z.interval(0.997)[1] - z.estimate; }
-/// Two estimates of one number are further apart than the worse of them allows.
-bool differ(const LogZ& a, const LogZ& b) {
+/// Half of the interval that holds 99.7 %, or all but a part of the others: of few groups more than three standard errors.
+double three_errors(const LogZ& z, double parts = 1) { return z.interval(1 - 0.003 / parts)[1] - z.estimate; }
+/// Two estimates of one number (of so many that are compared) are further apart than the worse of them allows.
+bool differ(const LogZ& a, const LogZ& b, double parts = 1) {
   return !(std::abs(a.estimate - b.estimate) <=
-           std::max(three_errors(a), three_errors(b)) + kRounding * (1 + std::abs(a.estimate)));
+           std::max(three_errors(a, parts), three_errors(b, parts)) + kRounding * (1 + std::abs(a.estimate)));
 }
 /// A difference that is not zero by its own error.
 bool significant(const LogZ& difference) {
@@ -117,6 +119,58 @@ void report_chains(MethodResult& f, const PathRunResult& r, double least_trips) 
   }
 }
 
+/// Draws of the base for half of what there is, or until they say twice as much as is asked for; what is left is the chains'.
+BaseDraws base_draws(const RunContext& context, const PathBase& base, const EvidenceJob& job,
+                     TemperedOptions& chains) {
+  constexpr double kShare = 0.5;
+  Stage<BaseDraws> stage(*context.stages, "base draws");
+  if (!stage.done()) {
+    const double by_length = double(chains.iterations) / (1 - chains.discard) * chains.chains *
+                             context.with_jump(chains.num_leapfrog);
+    stage.keep(run_base_draws(context, base,
+                              {.groups = chains.groups,
+                               .gradients = chains.iterations > 0 ? by_length : kShare * chains.gradients,
+                               .se = kShare * job.run.se,
+                               .covariance = job.covariance}));
+  }
+  const BaseDraws& draws = stage.result();
+  chains.gradients -= draws.gradients;
+  chains.least -= draws.gradients;
+  if (draws.taken()) chains.tail = base.taken_out() - draws.log_limit;
+  if (draws.taken() && draws.log_z().se <= kShare * chains.se)
+    chains.se = INFINITY;  // then chains need travel alone
+  return draws;
+}
+
+/// What draws and chains say together, in place of the chains' own.
+void take_in(MethodResult& f, const BaseDraws& draws, const TemperedResult& chains, const EvidenceJob& job,
+             const TargetInstance& target) {
+  f.gradients += draws.gradients;
+  f.seconds += draws.seconds;
+  f.diagnostics.add("base_draws", draws.number);
+  f.diagnostics.add("base_draws_effective", draws.effective);
+  const auto both = combined(target, job.covariance, draws, chains);
+  f.diagnostics.add("base_draws_beyond", both ? both->beyond : NAN);
+  if (!both) return;
+  const WeightedMoments of_chains = std::exchange(f.moments, both->moments);
+  f.log_z = both->log_z;
+  if (differ(f.log_z, chains.ends))
+    f.disagree("draws of the base", f.log_z.estimate, kOfChains[0].spoken, chains.ends.estimate);
+  const auto mean = [](const WeightedMoments& m, int i) {
+    return LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
+  };
+  for (int i = 0; i < target.dim(); ++i) {
+    const LogZ one = mean(f.moments, i), other = mean(of_chains, i);
+    if (!differ(one, other, target.dim())) continue;
+    f.failed.push_back("estimators_disagree");
+    f.warnings.push_back(fmt::format(
+        "the mean of {} is {:.6g} by draws of the base and {:.6g} by chains: one of them does not "
+        "see all; more gradients, or another base",
+        target.names()[i], one.estimate, other.estimate));
+    return;
+  }
+}
+
 MethodResult tempered(const RunContext& context, const PathBase& base, const Pilot& pilot,
                       const EvidenceJob& job, double gradients) {
   const EvidenceConfig& c = job.config;
@@ -136,12 +190,16 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   const std::optional<Pilot> own =
       c.own_ladder() ? std::optional(pilot.on_ladder(c.ladder(barrier))) : std::nullopt;
   const Pilot& on = own ? *own : pilot;
+  const bool draws_of_base =
+      c.base_draws && o.tempering == Tempering::levels && o.moves.control == Control::none;
+  const BaseDraws draws = draws_of_base ? base_draws(context, base, job, o) : BaseDraws();
   Stage<TemperedResult> chains(*context.stages, "chains");
   const TemperedResult r = chains.done() ? chains.result() : chains.keep(run_tempered(context, base, on, o));
   MethodResult f;
   f.chains = c.chains;
   f.log_z = kOfChains[place(kOfChains, c.of->estimator)].of(r);
   report_chains(f, r, 1);
+  if (draws_of_base) take_in(f, draws, r, job, *context.target);
   for (std::size_t k = 0; k < r.counters.size(); ++k)
     f.diagnostics.counters.emplace_back(c.transition->counters[k], r.counters[k]);
   for (const auto& e : kOfChains) f.diagnostics.add(e.name, e.of(r));

@@ -62,6 +62,7 @@ PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const
                 scouted.density.covariance() / (c.base_inflation * c.base_inflation), wants_tied_base(modes));
   if (int(other.ladder.size()) < half.most_levels)  // else its last step was forced, and says nothing of Z
     base.other = (other.log_z_of_groups() + scouted.taken_out()).value();
+  base.normals = mode_normals(modes);
   base.log_zeta = modes.log_total();
   base.gradients += other.gradients;
   base.of_modes = true;

@@ -34,10 +34,11 @@ struct PathBase {
   bool rough = false;     // a scout's: worth a refit where the budget allows
   double widened = 1;     // times as wide as base_inflation has it, since widen()
   bool of_modes = false;  // a mixture of those found
-  LogZ other{NAN, NAN};   // log Z by particles from the base that it stands in for, where there is one
-  bool partial = false;   // made of one of several local approximations: the others may never be found
-  std::string how;        // for the report
-  std::string warning;    // for the report, where there is one
+  std::vector<NormalComponent> normals = {};  // of modes: as Laplace has them, none widened
+  LogZ other{NAN, NAN};  // log Z by particles from the base that it stands in for, where there is one
+  bool partial = false;  // made of one of several local approximations: the others may never be found
+  std::string how;       // for the report
+  std::string warning;   // for the report, where there is one
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -49,6 +50,7 @@ struct PathBase {
     archive("rough", rough);
     archive("widened", widened);
     archive("of_modes", of_modes);
+    archive("normals", normals);
     archive("other", other);
     archive("partial", partial);
     archive("how", how);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/estimators/tempering.hpp"
 #include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
 
@@ -79,6 +80,41 @@ class StoneRecorder {
  private:
   SteppingStones stones_;
   int groups_, threads_;
+};
+
+/// How much of the target lies where Delta is below a limit, by p(beta = 1 | x) of all states there.
+class TailRecorder {
+ public:
+  TailRecorder(double below, const std::vector<double>& ladder, const std::vector<double>& log_weight,
+               int groups)
+      : below_(below), ladder_(ladder), log_weight_(log_weight), sums_(groups, 0.0) {}
+  void record(Launched& launched) {
+    if (!launched.spec.record || !(below_ > -INFINITY)) return;
+    const auto& trace = launched.trace();
+    const std::size_t padded = launched.engine.padded_chains(), n = launched.chains();
+    const std::size_t length = launched.spec.end - launched.spec.begin;
+    for (std::size_t i = 0; i < length; ++i)
+      for (std::size_t c = 0; c < n; ++c)
+        if (const double delta = trace[(2 * i + 1) * padded + c]; delta < below_)
+          sums_[c / (n / sums_.size())] += std::exp(log_top(delta));
+  }
+  double log_top(double delta) const {
+    LogSum all;
+    for (std::size_t k = 0; k < ladder_.size(); ++k)
+      all.add(log_weight_[k] - lockstep::tempered(ladder_[k], delta));
+    return log_weight_.back() - lockstep::tempered(ladder_.back(), delta) - all.log();
+  }
+  const std::vector<double>& sums() const { return sums_; }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("sums", sums_);
+  }
+
+ private:
+  double below_;
+  const std::vector<double>&ladder_, &log_weight_;
+  std::vector<double> sums_;  // [group]
 };
 
 /// log Z with beta integrated out, of all that is recorded and of the halves that drift is judged by: of the
@@ -191,6 +227,7 @@ class TemperedChains {
 
   Engine& engine() { return *engine_; }
   const std::vector<double>& ladder() const { return ladder_; }
+  const std::vector<double>& log_weight() const { return log_weight_; }
   double log_zeta() const { return base_.taken_out(); }
   double log_prior() const { return by_levels_ ? log_weight_.front() - log_weight_.back() : 0; }
 
@@ -252,6 +289,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   StoneRecorder stones(SteppingStones(chains.ladder(), groups, upwards), groups, context.threads);
   StateRecorder states{out.draws, options.moves.control};
   GroupMoments moments(groups, chains.engine().moment_layout());
+  TailRecorder tail(options.tail, chains.ladder(), chains.log_weight(), groups);
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);
   const double initial = chains.initial_gradients();
@@ -265,7 +303,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
            double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
            ends.value().value().se < 0.9 * options.se;
   };
-  if (!loop.take_up(stats, stones, states, moments, ends)) chains.begin();
+  if (!loop.take_up(stats, stones, states, moments, tail, ends)) chains.begin();
   while (loop.next()) {
     loop.launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
     loop.launch.record = loop.t >= length.discarded;
@@ -275,11 +313,12 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
     stones.record(launched);
     states.record(launched);
     moments.record(launched);
+    tail.record(launched);
     ends.record(launched);
     if (loop.t == length.discarded)
       loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
     if (options.se > 0 && enough(loop.t)) break;
-    loop.save(stats, stones, states, moments, ends);
+    loop.save(stats, stones, states, moments, tail, ends);
     loop.tell({initial + stats[stat_gradients], stats[stat_divergences]});
   }
   out.iterations = loop.t;
@@ -289,6 +328,9 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   out.ends = ends.value().value();
   out.stepping = stones.stones().value(chains.log_zeta()).value();
   out.moments = moments.value();
+  out.top = moments.weights();
+  out.tail = tail.sums();
+  out.tail_log_weight = tail.log_top(options.tail);
   for (std::size_t k = 0; k < counters; ++k) out.counters.push_back(stats.counter(k));
   out.report(stats, n, initial);
   return out;

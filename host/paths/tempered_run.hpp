@@ -56,12 +56,16 @@ struct TemperedOptions : PathRunOptions {
   int chains = 1024;
   std::vector<double> log_weight = {};  // v_k of the levels; empty: the pilot's
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
+  double tail = -INFINITY;     // of levels: Delta below which a state counts for TemperedResult::tail
 };
 
 struct TemperedResult : PathRunResult {
   LogZ ends, stepping;           // log Z with beta integrated out, and by stepping stones
   LogZ drift;                    // second half less first half, of the former
   std::vector<double> counters;  // of the transition
+  std::vector<double> top,
+      tail;  // [group]: sums of p(beta = 1 | x) over all states, and over those of the tail
+  double tail_log_weight = NAN;  // log p(beta = 1 | x) at its edge
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -70,6 +74,9 @@ struct TemperedResult : PathRunResult {
     archive("stepping", stepping);
     archive("drift", drift);
     archive("counters", counters);
+    archive("top", top);
+    archive("tail", tail);
+    archive("tail_log_weight", tail_log_weight);
   }
 };
 

@@ -85,10 +85,13 @@ std::vector<double> BaseDensity::sd() const {
 }
 
 Eigen::VectorXd BaseDensity::draw(const Draw<double>& draw) const {
+  return draw_of(draw, components.size() > 1 ? draw.uniform(Purpose::base, kPick) : 0);
+}
+
+Eigen::VectorXd BaseDensity::draw_of(const Draw<double>& draw, double u) const {
   std::size_t k = 0;
-  if (components.size() > 1)
-    for (double u = draw.uniform(Purpose::base, kPick); k + 1 < components.size(); ++k)
-      if ((u -= components[k].weight) < 0) break;
+  for (; k + 1 < components.size(); ++k)
+    if ((u -= components[k].weight) < 0) break;
   const auto& c = components[k];
   const auto normal = normals(draw, Purpose::base, dim());
   const Eigen::Map<const Eigen::VectorXd> z(normal.data(), dim());

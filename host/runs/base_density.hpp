@@ -52,6 +52,8 @@ struct BaseDensity {
   std::vector<double> sd() const;  // of the axes
   /// An independent draw, a function of the draw's key, iteration, chain and unit alone (Purpose::base).
   Eigen::VectorXd draw(const Draw<double>& draw) const;
+  /// The same of the component where the sum of weights reaches u.
+  Eigen::VectorXd draw_of(const Draw<double>& draw, double u) const;
 
   /// What ParameterLayout::base_log_norm holds, and Engine::set_base.
   double log_norm() const;

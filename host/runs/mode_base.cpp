@@ -76,11 +76,25 @@ double most_base_numbers(int dim) {
   return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + most_used_modes(dim), dim));
 }
 
+std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
+  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
+  const auto order = library.by_mass();
+  std::vector<NormalComponent> normals;
+  double most = library[order[0]].best_log_mass();
+  for (int m = 0; m < count; ++m) most = std::max(most, library[order[m]].best_log_mass());
+  for (int m = 0; m < count; ++m) {
+    const Mode& mode = library[order[m]];
+    normals.push_back({std::exp(0.5 * (mode.best_log_mass() - most)),
+                       Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d),
+                       Eigen::Map<const ByRows>(mode.factor.data(), d, d)});
+  }
+  return normals;
+}
+
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,
                       bool tied, double defensive) {
   if (library.size() == 1) defensive = kDefensiveOfOne;
-  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
-  const auto order = library.by_mass();
+  const int d = library.dim();
   const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);
   BaseDensity base;
   base.components.push_back(
@@ -88,18 +102,13 @@ BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, c
        llt.info() == Eigen::Success
            ? Matrix(llt.matrixL())
            : Matrix((kDefensiveWidening * covariance.diagonal()).cwiseSqrt().asDiagonal())});
-  std::vector<NormalComponent> modes;
-  double total = 0, most = library[order[0]].best_log_mass();
-  for (int m = 0; m < count; ++m) most = std::max(most, library[order[m]].best_log_mass());
-  for (int m = 0; m < count; ++m) {
-    const Mode& mode = library[order[m]];
-    modes.push_back({std::exp(0.5 * (mode.best_log_mass() - most)),
-                     Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d),
-                     std::sqrt(kWidening) * Eigen::Map<const ByRows>(mode.factor.data(), d, d)});
-    total += modes.back().weight;
+  std::vector<NormalComponent> modes = mode_normals(library);
+  double total = 0, floored = 0;
+  for (auto& m : modes) {
+    m.factor *= std::sqrt(kWidening);
+    total += m.weight;
   }
-  double floored = 0;
-  for (auto& m : modes) floored += m.weight = std::max(m.weight / total, kFloor / count);
+  for (auto& m : modes) floored += m.weight = std::max(m.weight / total, kFloor / double(modes.size()));
   for (auto& m : modes) m.weight *= (1 - defensive) / floored;
   base.tied = tied;
   if (tied) {

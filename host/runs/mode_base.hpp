@@ -26,6 +26,9 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// and they suffice. UserError where they are asked for and there are none.
 bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z);
 
+/// Normals at the largest modes, as Laplace has them; weights are the square roots of their masses over that of the largest.
+std::vector<NormalComponent> mode_normals(const ModeLibrary& library);
+
 /// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's),
 /// with 1.5 times their covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by
 /// the square roots of their masses, each at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are

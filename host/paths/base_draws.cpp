@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/paths/base_draws.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/paths/base_fit.hpp"
+#include "host/paths/state_moments.hpp"
+#include "host/util/clock.hpp"
+
+namespace lockstep {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+// Times Z, how much higher than the base a target may be where draws are to speak of it: the least of these beyond which
+// there is less than a little of the target by the trial.
+constexpr double kLimits[] = {1e2, 1e3, 1e4, 1e5, 1e6};
+constexpr double kFine =
+    1e-5;  // an error that nobody needs smaller: what it leaves of the gradients is the chains'
+constexpr int kLeastBatches = 8;
+constexpr double kLittleBeyond = 1e-4;
+constexpr double kWorth = 2;        // variance of a draw's estimates over those of an independent draw
+constexpr double kMostTrial = 0.1;  // of what may be spent
+constexpr double kMostBeyond = 0.02;
+constexpr int kLeastTrial = 2048, kTrialOfControl = 16, kMostAtOnce = 8192, kManyNumbers = 1 << 20;
+
+/// The run has jumps and numbers of its own; draws and their densities need none.
+RunContext of_draws(const RunContext& context) {
+  RunContext own = with_own_numbers(context, "base draws");
+  own.jumps.reset();
+  return own;
+}
+/// What the target may be made of, where modes do not say: what the base was made of, before it was widened.
+std::vector<NormalComponent> normals_of(const PathBase& base) {
+  if (base.of_modes) return base.normals;
+  constexpr double kInflation = 1.2;  // the usual one
+  const NormalComponent& first = base.density.components.front();
+  return {{1, first.mean, first.factor / kInflation}};
+}
+int at_once(int dim, int groups) {
+  return std::max(1, std::clamp(kManyNumbers / dim, 512, kMostAtOnce) / groups) * groups;
+}
+/// log of the mean over groups, by the jackknife.
+Jackknife log_mean(const std::vector<double>& of_groups, double log_scale) {
+  double sum = 0;
+  for (double v : of_groups) sum += v;
+  const double n = double(of_groups.size());
+  Jackknife j{log_scale + std::log(sum / n), {}};
+  for (double v : of_groups) j.left_out.push_back(log_scale + std::log((sum - v) / (n - 1)));
+  return j;
+}
+void widen(LogZ& z, double by) {
+  z.se = std::hypot(z.se, by);
+  z.unscaled_se = std::hypot(z.unscaled_se, by);
+}
+/// The draws in hand.
+class BaseDrawsRun {
+ public:
+  BaseDrawsRun(const RunContext& context, const PathBase& base, const BaseDrawsOptions& options)
+      : context_(of_draws(context)),
+        density_(base.density, base.normals),
+        options_(options),
+        layout_{base.dim(), int(context.target->quantities().size()), options.covariance},
+        controls_(density_, normals_of(base)),
+        points_(context_, 0, at_once(base.dim(), options.groups)) {}
+
+  /// Whether there is more to do.
+  bool step() {
+    const auto clock = Clock::now();
+    const bool more = step_ == 0 ? trial() : batch();
+    found_.seconds += seconds_since(clock);
+    return more;
+  }
+  void tell() const {
+    context_.tell("base draws", std::min(1.0, found_.gradients / (most_ > 0 ? most_ : options_.gradients)),
+                  {found_.gradients, NAN});
+  }
+  BaseDraws finish() {
+    for (std::size_t g = 0; g < sums_.size(); ++g) found_.sums.push_back(means(g));
+    for (double w : greatest_) found_.greatest = std::max(found_.greatest, w);
+    if (std::any_of(found_.sums.begin(), found_.sums.end(),
+                    [](const auto& s) { return !(s[MomentLayout::count] > 0); }))
+      found_.sums.clear();
+    return std::move(found_);
+  }
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("found", found_);
+    archive("points", points_);
+    archive("step", step_);
+    archive("each", each_);
+    archive("most", most_);
+    archive("coefficients", coefficients_);
+    archive("sums", sums_);
+    archive("controls", control_sums_);
+    archive("greatest", greatest_);
+  }
+
+ private:
+  /// Draws of one group: log gamma / b, log gamma / base, and their controls.
+  struct Block {
+    Matrix x, controls;
+    Vector log_weight, of_base;
+  };
+  std::vector<Block> draw(int each) {
+    const int d = layout_.dim, groups = options_.groups;
+    PointEngine::Rows x(d, Eigen::Index(each) * groups), gradient;
+    Vector log_density;
+    std::vector<Block> blocks(groups);
+#pragma omp parallel for num_threads(context_.threads) schedule(static)
+    for (int g = 0; g < groups; ++g)
+      for (int c = 0; c < each; ++c)
+        x.col(Eigen::Index(g) * each + c) =
+            density_.draw({context_.key, std::uint32_t(step_), std::uint32_t(c), std::uint32_t(g)});
+    points_.evaluate(x, log_density, gradient);
+#pragma omp parallel for num_threads(context_.threads) schedule(static)
+    for (int g = 0; g < groups; ++g) {
+      Block& b = blocks[std::size_t(g)];
+      b.x = x.middleCols(Eigen::Index(g) * each, each);
+      auto values = controls_.at(b.x);
+      b.log_weight = log_density.segment(Eigen::Index(g) * each, each) - values.log_density;
+      b.of_base = log_density.segment(Eigen::Index(g) * each, each) - values.log_base;
+      b.controls = std::move(values.controls);
+    }
+    ++step_;
+    found_.number += double(each) * groups;
+    found_.gradients += double(each) * groups;
+    return blocks;
+  }
+  double weight(const Block& b, Eigen::Index c) const {
+    return b.of_base[c] <= found_.log_limit ? std::exp(b.log_weight[c] - found_.log_scale) : 0;
+  }
+  /// w f(x), [draw][row].
+  Matrix weighted(const Block& b) const {
+    Matrix y(b.x.cols(), layout_.rows());
+    std::vector<double> one(layout_.rows());
+    for (Eigen::Index c = 0; c < b.x.cols(); ++c) {
+      std::fill(one.begin(), one.end(), 0.0);
+      add_state(*context_.target, layout_, b.x.col(c).data(), weight(b, c), one);
+      y.row(c) = Eigen::Map<const Eigen::RowVectorXd>(one.data(), layout_.rows());
+    }
+    return y;
+  }
+
+  bool trial() {
+    const int least = std::max(kLeastTrial, kTrialOfControl * controls_.count());
+    const int each = (least + options_.groups - 1) / options_.groups;
+    if (2.0 * each * options_.groups > kMostTrial * options_.gradients) return false;
+    const auto fitted = draw(each);
+    LogSum sum, square;
+    for (const Block& b : fitted)
+      for (double w : b.log_weight) {
+        sum.add(w);
+        square.add(2 * w);
+      }
+    found_.log_scale = sum.log() - std::log(found_.number);
+    if (!std::isfinite(found_.log_scale)) return false;
+    bool within = false;
+    for (const double limit : kLimits) {
+      LogSum beyond;
+      found_.log_limit = found_.log_scale + std::log(limit);
+      for (const Block& b : fitted)
+        for (Eigen::Index c = 0; c < b.x.cols(); ++c)
+          if (b.of_base[c] > found_.log_limit) beyond.add(b.log_weight[c]);
+      within = beyond.sum == 0 || beyond.log() < sum.log() + std::log(kLittleBeyond);
+      if (within) break;
+    }
+    if (!within) return false;
+    found_.effective = std::exp(2 * sum.log() - square.log()) / found_.number;
+    ControlFit fit(controls_.count(), layout_.rows());
+    for (const Block& b : fitted) fit.add(b.controls, weighted(b));
+    coefficients_ = fit.coefficients();
+    const double each_draw = variance(draw(each));
+    if (!(each_draw <= kWorth)) return false;
+    const int groups = options_.groups;
+    each_ = at_once(layout_.dim, groups) / groups;
+    most_ = std::min(options_.gradients, found_.gradients + std::max(each_draw / (kFine * kFine),
+                                                                     double(kLeastBatches * each_ * groups)));
+    sums_.assign(groups, std::vector<double>(layout_.rows(), 0.0));
+    greatest_.assign(groups, 0.0);
+    control_sums_.assign(groups, std::vector<double>(controls_.count(), 0.0));
+    return true;
+  }
+
+  /// What one draw leaves uncertain of log Z or, on the average, of the means in units of the target's variance, whichever
+  /// is more. By draws to which nothing was fitted.
+  double variance(const std::vector<Block>& blocks) const {
+    const int d = layout_.dim, mean = layout_.mean(), second = layout_.second();
+    const Eigen::RowVectorXd fitted = coefficients_.row(0);
+    const double z = fitted[MomentLayout::count];
+    Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(1 + d), square = sum;
+    double n = 0;
+    for (const Block& b : blocks) {
+      const Matrix rest = weighted(b) - b.controls.transpose() * coefficients_.bottomRows(controls_.count());
+      Matrix h(rest.rows(), 1 + d);
+      h.col(0) = rest.col(MomentLayout::count);
+      for (int i = 0; i < d; ++i)
+        h.col(1 + i) = rest.col(mean + i) - fitted[mean + i] / z * rest.col(MomentLayout::count);
+      sum += h.colwise().sum();
+      square += h.cwiseAbs2().colwise().sum();
+      n += double(rest.rows());
+    }
+    const Eigen::RowVectorXd variance = (square / n - (sum / n).cwiseAbs2()) / (z * z);
+    double of_means = 0;
+    for (int i = 0; i < d; ++i) {
+      const double m = fitted[mean + i] / z;
+      of_means += variance[1 + i] / (fitted[second + i] / z - m * m) / d;
+    }
+    return std::max(variance[0], of_means);
+  }
+
+  bool batch() {
+    const auto blocks = draw(each_);
+#pragma omp parallel for num_threads(context_.threads) schedule(static)
+    for (int g = 0; g < options_.groups; ++g) {
+      const Block& b = blocks[std::size_t(g)];
+      auto& sums = sums_[std::size_t(g)];
+      for (Eigen::Index c = 0; c < b.x.cols(); ++c) {
+        const double w = weight(b, c);
+        add_state(*context_.target, layout_, b.x.col(c).data(), w, sums);
+        greatest_[std::size_t(g)] = std::max(greatest_[std::size_t(g)], w);
+      }
+      Eigen::Map<Vector>(control_sums_[std::size_t(g)].data(), controls_.count()) +=
+          b.controls.rowwise().sum();
+    }
+    return found_.gradients + double(each_) * options_.groups <= most_ && !enough();
+  }
+  double draws_of_group() const { return double(step_ - 2) * each_; }
+  std::vector<double> means(std::size_t g) const {
+    std::vector<double> mean = sums_[g];
+    const Eigen::Map<const Vector> controls(control_sums_[g].data(), controls_.count());
+    const Eigen::RowVectorXd taken_off = controls.transpose() * coefficients_.bottomRows(controls_.count());
+    for (int r = 0; r < layout_.rows(); ++r) {
+      if (r != MomentLayout::weight_square) mean[std::size_t(r)] -= taken_off[r];
+      mean[std::size_t(r)] /= draws_of_group();
+    }
+    mean[MomentLayout::weight_square] /= draws_of_group();
+    return mean;
+  }
+  /// Of few batches errors are not to be relied on.
+  bool enough() const {
+    if (!(options_.se > 0) || step_ < 2 + kLeastBatches) return false;
+    std::vector<double> z;
+    for (std::size_t g = 0; g < sums_.size(); ++g) z.push_back(means(g)[MomentLayout::count]);
+    return log_mean(z, found_.log_scale).value().se < options_.se;
+  }
+
+  const RunContext context_;
+  const DrawnDensity density_;
+  const BaseDrawsOptions options_;
+  const MomentLayout layout_;
+  const BaseControls controls_;
+  PointEngine points_;
+  BaseDraws found_;
+  std::int64_t step_ = 0;  // batches, by which draws are numbered: two of the trial, then the others
+  int each_ = 0;           // draws of a group in a batch
+  double most_ = 0;        // gradients
+  Matrix coefficients_;    // [1 + control][row]
+  std::vector<std::vector<double>> sums_, control_sums_;  // [group][..], after the trial
+  std::vector<double> greatest_;                          // [group]
+};
+
+/// The chains' states beyond the limit: means of f by weight, and what one of as many is uncertain by about `inside`.
+struct Beyond {
+  double states = 0;             // (sum w)^2 / sum w^2
+  std::vector<double> mean, se;  // [MomentLayout row]
+  Beyond(const TargetInstance& target, const MomentLayout& layout, const TemperedResult& chains)
+      : mean(layout.rows(), 0.0), se(layout.rows(), 0.0) {
+    const WeightedDraws& s = chains.draws;
+    const std::size_t d = std::size_t(layout.dim);
+    std::vector<double> x(d), f(layout.rows());
+    double weight = 0, square = 0;
+    for (std::size_t k = 0; k < s.log_weight.size(); ++k) {
+      if (!(s.log_weight[k] > chains.tail_log_weight)) continue;
+      std::copy_n(s.x.begin() + std::ptrdiff_t(k * d), d, x.begin());
+      std::fill(f.begin(), f.end(), 0.0);
+      add_state(target, layout, x.data(), 1, f);
+      const double w = std::exp(s.log_weight[k]);
+      weight += w;
+      square += w * w;
+      for (std::size_t r = 0; r < f.size(); ++r) {
+        mean[r] += w * f[r];
+        se[r] += w * f[r] * f[r];
+      }
+    }
+    if (!(weight > 0)) return;
+    states = weight * weight / square;
+    for (std::size_t r = 0; r < f.size(); ++r) {
+      mean[r] /= weight;
+      se[r] = std::sqrt(std::max(0.0, se[r] / weight - mean[r] * mean[r]) / states);
+    }
+  }
+};
+
+}  // namespace
+
+LogZ BaseDraws::log_z() const {
+  std::vector<double> z;
+  for (const auto& s : sums) z.push_back(s[MomentLayout::count]);
+  return log_mean(z, log_scale).value();
+}
+
+BaseDraws run_base_draws(const RunContext& context, const PathBase& base, const BaseDrawsOptions& options) {
+  BaseDrawsRun run(context, base, options);
+  context.stages->take_up("batches", run);
+  while (run.step()) {
+    context.stages->save("batches", run);
+    run.tell();
+  }
+  return run.finish();
+}
+
+std::optional<Combined> combined(const TargetInstance& target, bool covariance, const BaseDraws& draws,
+                                 const TemperedResult& chains) {
+  const MomentLayout layout{target.dim(), int(target.quantities().size()), covariance};
+  double tail = 0, top = 0;
+  for (double v : chains.tail) tail += v;
+  for (double v : chains.top) top += v;
+  if (!draws.taken() || !(top > 0) || !(tail <= kMostBeyond * top)) return std::nullopt;
+  Combined out;
+  out.beyond = tail / top;
+  const Beyond beyond(target, layout, chains);
+  const bool seen = beyond.states > 0;
+  std::vector<std::vector<double>> sums = draws.sums;
+  std::vector<double> z;
+  for (std::size_t g = 0; g < sums.size(); ++g) {
+    auto& s = sums[g];
+    const double inside = s[MomentLayout::count], q = chains.tail[g] / chains.top[g];
+    s[MomentLayout::count] = inside / (1 - q);
+    z.push_back(s[MomentLayout::count]);
+    // Sums of the weight Z of a group: Z - q Z of them from within. Where no state was kept of beyond, as if it were alike.
+    for (std::size_t r = MomentLayout::first; r < s.size(); ++r)
+      s[r] = seen ? s[r] + q * z.back() * beyond.mean[r] : s[r] / (1 - q);
+  }
+  const double unmet = draws.greatest / draws.number + 1 / top + (seen ? 0 : out.beyond);
+  out.log_z = log_mean(z, draws.log_scale).value();
+  widen(out.log_z, unmet);
+  out.moments = weighted_moments(layout, sums);
+  WeightedMoments& m = out.moments;
+  const auto widen_all = [&](std::vector<double>& se, int first, auto&& scale) {
+    for (std::size_t i = 0; i < se.size(); ++i)
+      se[i] = std::hypot(se[i], unmet * scale(int(i)), out.beyond * beyond.se[std::size_t(first) + i]);
+  };
+  const auto sd = [&](int i) { return std::sqrt(std::max(0.0, m.variance(i))); };
+  widen_all(m.mean_se, layout.mean(), sd);
+  widen_all(m.mean_unscaled_se, layout.mean(), sd);
+  widen_all(m.second_se, layout.second(), [&](int i) { return m.second[std::size_t(i)]; });
+  widen_all(m.quantity_se, layout.quantity(), [](int) { return 0.0; });
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Importance sampling from a path's base, beside the chains that travel along the path.
+#include <optional>
+
+#include "host/estimators/weighted_moments.hpp"
+#include "host/paths/base_controls.hpp"
+#include "host/paths/tempered_run.hpp"
+#include "host/runs/point_engine.hpp"
+
+namespace lockstep {
+
+/// What draws x of a density b (DrawnDensity: the base, made for it) say of the part of a target where gamma(x) / base(x)
+/// <= c: the rest, which few of them meet and then count for much, is left to chains. c is the least of 1e2, 1e3, .. 1e6
+/// times Z beyond which less than 1e-4 of the target is by a trial; where that is none, draws are not worth it.
+struct BaseDraws {
+  double number = 0, gradients = 0, seconds = 0;  // of the trial too
+  double effective = NAN;                         // (sum w)^2 / sum w^2 of each draw, by the trial
+  double greatest = 0;                            // weight of all draws, in units of e^log_scale
+  double log_limit = NAN, log_scale = 0;  // log c; of what the sums are multiples, an estimate of log Z
+  /// [group][MomentLayout row]: means of w f(x), w = gamma / b, over a group's draws, by control variates; empty: draws are not worth it.
+  std::vector<std::vector<double>> sums;
+  bool taken() const { return !sums.empty(); }
+  /// Of the part up to c alone, with its standard error over groups.
+  LogZ log_z() const;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("number", number);
+    archive("gradients", gradients);
+    archive("seconds", seconds);
+    archive("effective", effective);
+    archive("greatest", greatest);
+    archive("log_limit", log_limit);
+    archive("log_scale", log_scale);
+    archive("sums", sums);
+  }
+};
+
+struct BaseDrawsOptions {
+  int groups = 8;
+  double gradients = 0;  // that they may take
+  double se = 0;         // enough where that of log Z is below; 0: never
+  bool covariance = false;
+};
+
+/// Draws of the base, weighed, each for one gradient. A trial fits the control variates (BaseControls) and says what a draw
+/// is worth: where log Z and means of the target vary more than by two independent draws' worth none are made. Coefficients
+/// are the trial's and its draws are not used again, so that means are unbiased.
+BaseDraws run_base_draws(const RunContext& context, const PathBase& base, const BaseDrawsOptions& options);
+
+/// Draws of the base and chains as one estimate: of the target's part up to c the draws', of the rest the chains', which
+/// say how much that is (q) and what is there:
+///
+///   Z = E_b[w; up to c] / (1 - q),   E f = (1 - q) E_b[w f; up to c] / E_b[w; up to c] + q E[f | beyond].
+///
+/// Errors by the jackknife over groups of both; of what is beyond, by the states that the chains have kept of it; and beside
+/// them what neither may have met: one more draw of the greatest weight, one visit of the chains. Nothing where draws were not made, or over `kMostBeyond` of the target is beyond them.
+struct Combined {
+  LogZ log_z{NAN, NAN};
+  WeightedMoments moments;
+  double beyond = NAN;  // q
+};
+std::optional<Combined> combined(const TargetInstance& target, bool covariance, const BaseDraws& draws,
+                                 const TemperedResult& chains);
+
+}  // namespace lockstep
