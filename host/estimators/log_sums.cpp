@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/estimators/log_sums.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace lockstep {
@@ -36,6 +37,18 @@ double student_quantile(double df, double level) {
 std::array<double, 2> LogZ::interval(double level) const {
   const double half = student_quantile(df, level) * (std::isnan(unscaled_se) ? se : unscaled_se);
   return {estimate - half, estimate + half};
+}
+
+namespace {
+double three_errors(const LogZ& z, double parts) { return z.interval(1 - 0.003 / parts)[1] - z.estimate; }
+}  // namespace
+
+bool differ(const LogZ& a, const LogZ& b, double parts) {
+  return !(std::abs(a.estimate - b.estimate) <=
+           std::max(three_errors(a, parts), three_errors(b, parts)) + kRounding * (1 + std::abs(a.estimate)));
+}
+bool significant(const LogZ& difference) {
+  return !(std::abs(difference.estimate) <= three_errors(difference, 1) + kRounding);
 }
 
 double Jackknife::se() const {

@@ -27,6 +27,13 @@ struct LogZ {
   }
 };
 
+inline constexpr double kRounding = 1e-6;  // of single precision, where nothing else errs
+/// Whether two estimates of one number are further apart than the worse of them allows: half of its interval that holds
+/// 99.7 %, or, of so many numbers that are compared, all but a part of the other .3 %.
+bool differ(const LogZ& a, const LogZ& b, double parts = 1);
+/// Whether a difference is not zero by its own error, in the same way.
+bool significant(const LogZ& difference);
+
 /// The t above which Student's distribution with `df` degrees of freedom (a whole number; NaN, or above 1e4:
 /// normal; NaN below 1) has half of 1 - level: the quantile of a two-sided interval. Source: Abramowitz &
 /// Stegun (1964), 26.7.3 and 26.7.4.

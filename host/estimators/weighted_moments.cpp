@@ -48,6 +48,16 @@ WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<s
   return m;
 }
 
+int first_mean_that_differs(const WeightedMoments& one, const WeightedMoments& other) {
+  const auto mean = [](const WeightedMoments& m, int i) {
+    return LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
+  };
+  const int d = int(one.mean.size());
+  for (int i = 0; i < d; ++i)
+    if (differ(mean(one, i), mean(other, i), d)) return i;
+  return -1;
+}
+
 bool never_varied(const std::string& name, double value, double se, double draws) {
   return never_varied(value, se) || (is_probability(name) && std::min(value, 1 - value) * draws < 1);
 }

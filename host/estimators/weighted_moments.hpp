@@ -37,6 +37,9 @@ struct WeightedMoments {
 /// the jackknife over groups.
 WeightedMoments weighted_moments(const MomentLayout& layout, const std::vector<std::vector<double>>& sums);
 
+/// The first coordinate whose means differ by more than the worse of their errors allows (`differ`, of all coordinates), or -1.
+int first_mean_that_differs(const WeightedMoments& one, const WeightedMoments& other);
+
 /// Whether an estimate came out the same in every block, to rounding: of an indicator, a region that was never
 /// visited, or never left; of a coordinate, chains that never moved. Its error is not zero but unknown.
 inline bool never_varied(double value, double se) { return se <= 1e-12 * (value < 0 ? -value : value); }

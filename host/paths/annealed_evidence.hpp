@@ -7,8 +7,6 @@
 
 namespace lockstep {
 
-inline constexpr double kRounding = 1e-6;  // of single precision, where nothing else errs
-
 /// What a method is asked to do.
 struct EvidenceJob {
   const EvidenceConfig& config;

@@ -23,18 +23,6 @@ constexpr double kLadderTrips = 5;      // round trips a chain of parallel tempe
 constexpr double kLeastParticles = 20;  // of each group of sequential Monte Carlo
 constexpr double kMbarSamples = 2e5;    // of Delta: each costs the square of the levels, several times
 
-/// Half of the interval that holds 99.7 %, or all but a part of the others: of few groups more than three standard errors.
-double three_errors(const LogZ& z, double parts = 1) { return z.interval(1 - 0.003 / parts)[1] - z.estimate; }
-/// Two estimates of one number (of so many that are compared) are further apart than the worse of them allows.
-bool differ(const LogZ& a, const LogZ& b, double parts = 1) {
-  return !(std::abs(a.estimate - b.estimate) <=
-           std::max(three_errors(a, parts), three_errors(b, parts)) + kRounding * (1 + std::abs(a.estimate)));
-}
-/// A difference that is not zero by its own error.
-bool significant(const LogZ& difference) {
-  return !(std::abs(difference.estimate) <= three_errors(difference) + kRounding);
-}
-
 /// A way to get log Z of what a run found. `name`: of its diagnostic, and in a method's row; `spoken`: in warnings.
 template <class Found>
 struct Estimator {
@@ -156,19 +144,13 @@ void take_in(MethodResult& f, const BaseDraws& draws, const TemperedResult& chai
   f.log_z = both->log_z;
   if (differ(f.log_z, chains.ends))
     f.disagree("draws of the base", f.log_z.estimate, kOfChains[0].spoken, chains.ends.estimate);
-  const auto mean = [](const WeightedMoments& m, int i) {
-    return LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]};
-  };
-  for (int i = 0; i < target.dim(); ++i) {
-    const LogZ one = mean(f.moments, i), other = mean(of_chains, i);
-    if (!differ(one, other, target.dim())) continue;
-    f.failed.push_back("estimators_disagree");
-    f.warnings.push_back(fmt::format(
-        "the mean of {} is {:.6g} by draws of the base and {:.6g} by chains: one of them does not "
-        "see all; more gradients, or another base",
-        target.names()[i], one.estimate, other.estimate));
-    return;
-  }
+  const int i = first_mean_that_differs(f.moments, of_chains);
+  if (i < 0) return;
+  f.failed.push_back("estimators_disagree");
+  f.warnings.push_back(fmt::format(
+      "the mean of {} is {:.6g} by draws of the base and {:.6g} by chains: one of them does not see all; "
+      "more gradients, or another base",
+      target.names()[i], f.moments.mean[i], of_chains.mean[i]));
 }
 
 MethodResult tempered(const RunContext& context, const PathBase& base, const Pilot& pilot,
