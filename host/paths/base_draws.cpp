@@ -242,7 +242,7 @@ class BaseDrawsRun {
   }
   /// Of few batches errors are not to be relied on.
   bool enough() const {
-    if (!(options_.se > 0) || step_ < 2 + kLeastBatches) return false;
+    if (!(options_.se > 0) || step_ < 2 + kLeastBatches || found_.gradients < options_.least) return false;
     std::vector<double> z;
     for (std::size_t g = 0; g < sums_.size(); ++g) z.push_back(means(g)[MomentLayout::count]);
     return log_mean(z, found_.log_scale).value().se < options_.se;

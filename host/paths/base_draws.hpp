@@ -40,7 +40,8 @@ struct BaseDraws {
 struct BaseDrawsOptions {
   int groups = 8;
   double gradients = 0;  // that they may take
-  double se = 0;         // enough where that of log Z is below; 0: never
+  double se = 0;         // enough where that of log Z is below, 0: never; after
+  double least = 0;      // gradients
   bool covariance = false;
 };
 

@@ -107,7 +107,8 @@ void report_chains(MethodResult& f, const PathRunResult& r, double least_trips) 
   }
 }
 
-/// Draws of the base for half of what there is, or until they say twice as much as is asked for; what is left is the chains'.
+/// Draws of the base for half of what there is, or where an error is asked for until theirs is half of it, but half of what
+/// such runs take at least; what is left is the chains'.
 BaseDraws base_draws(const RunContext& context, const PathBase& base, const EvidenceJob& job,
                      TemperedOptions& chains) {
   constexpr double kShare = 0.5;
@@ -119,6 +120,7 @@ BaseDraws base_draws(const RunContext& context, const PathBase& base, const Evid
                               {.groups = chains.groups,
                                .gradients = chains.iterations > 0 ? by_length : kShare * chains.gradients,
                                .se = kShare * job.run.se,
+                               .least = kShare * chains.least,
                                .covariance = job.covariance}));
   }
   const BaseDraws& draws = stage.result();
