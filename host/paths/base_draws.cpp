@@ -20,7 +20,7 @@ constexpr double kLimits[] = {1e2, 1e3, 1e4, 1e5, 1e6};
 constexpr double kFine =
     1e-5;  // an error that nobody needs smaller: what it leaves of the gradients is the chains'
 constexpr int kLeastBatches = 8;
-constexpr double kLittleBeyond = 1e-4;
+constexpr double kLittleBeyond = 3e-3;
 constexpr double kWorth = 2;        // variance of a draw's estimates over those of an independent draw
 constexpr double kMostTrial = 0.1;  // of what may be spent
 constexpr double kMostBeyond = 0.02;
@@ -263,38 +263,6 @@ class BaseDrawsRun {
   std::vector<double> greatest_;                          // [group]
 };
 
-/// The chains' states beyond the limit: means of f by weight, and what one of as many is uncertain by about `inside`.
-struct Beyond {
-  double states = 0;             // (sum w)^2 / sum w^2
-  std::vector<double> mean, se;  // [MomentLayout row]
-  Beyond(const TargetInstance& target, const MomentLayout& layout, const TemperedResult& chains)
-      : mean(layout.rows(), 0.0), se(layout.rows(), 0.0) {
-    const WeightedDraws& s = chains.draws;
-    const std::size_t d = std::size_t(layout.dim);
-    std::vector<double> x(d), f(layout.rows());
-    double weight = 0, square = 0;
-    for (std::size_t k = 0; k < s.log_weight.size(); ++k) {
-      if (!(s.log_weight[k] > chains.tail_log_weight)) continue;
-      std::copy_n(s.x.begin() + std::ptrdiff_t(k * d), d, x.begin());
-      std::fill(f.begin(), f.end(), 0.0);
-      add_state(target, layout, x.data(), 1, f);
-      const double w = std::exp(s.log_weight[k]);
-      weight += w;
-      square += w * w;
-      for (std::size_t r = 0; r < f.size(); ++r) {
-        mean[r] += w * f[r];
-        se[r] += w * f[r] * f[r];
-      }
-    }
-    if (!(weight > 0)) return;
-    states = weight * weight / square;
-    for (std::size_t r = 0; r < f.size(); ++r) {
-      mean[r] /= weight;
-      se[r] = std::sqrt(std::max(0.0, se[r] / weight - mean[r] * mean[r]) / states);
-    }
-  }
-};
-
 }  // namespace
 
 LogZ BaseDraws::log_z() const {
@@ -322,8 +290,10 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
   if (!draws.taken() || !(top > 0) || !(tail <= kMostBeyond * top)) return std::nullopt;
   Combined out;
   out.beyond = tail / top;
-  const Beyond beyond(target, layout, chains);
-  const bool seen = beyond.states > 0;
+  std::vector<double> of_all(layout.rows(), 0.0);
+  for (const auto& m : chains.tail_moments)
+    for (int r = 0; r < layout.rows(); ++r) of_all[r] += m[r];
+  double unseen = 0;
   std::vector<std::vector<double>> sums = draws.sums;
   std::vector<double> z;
   for (std::size_t g = 0; g < sums.size(); ++g) {
@@ -331,24 +301,28 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
     const double inside = s[MomentLayout::count], q = chains.tail[g] / chains.top[g];
     s[MomentLayout::count] = inside / (1 - q);
     z.push_back(s[MomentLayout::count]);
-    // Sums of the weight Z of a group: Z - q Z of them from within. Where no state was kept of beyond, as if it were alike.
+    // A group of which no such state was kept goes by those of all, or, for want of any, as if they were like the rest.
+    const bool own = chains.tail_moments[g][MomentLayout::count] > 0;
+    if (!own) unseen += q / double(sums.size());
+    const std::vector<double>& beyond = own ? chains.tail_moments[g] : of_all;
+    const double states = beyond[MomentLayout::count];
+    // Sums of the weight Z of a group: Z - q Z of them from within.
     for (std::size_t r = MomentLayout::first; r < s.size(); ++r)
-      s[r] = seen ? s[r] + q * z.back() * beyond.mean[r] : s[r] / (1 - q);
+      s[r] = states > 0 ? s[r] + q * z.back() * beyond[r] / states : s[r] / (1 - q);
   }
-  const double unmet = draws.greatest / draws.number + 1 / top + (seen ? 0 : out.beyond);
+  const double limit = std::min(std::exp(draws.log_limit - draws.log_scale), kLimits[0]);
+  const double unmet = std::max(draws.greatest, limit) / draws.number + 1 / top + unseen;
   out.log_z = log_mean(z, draws.log_scale).value();
   widen(out.log_z, unmet);
   out.moments = weighted_moments(layout, sums);
   WeightedMoments& m = out.moments;
-  const auto widen_all = [&](std::vector<double>& se, int first, auto&& scale) {
-    for (std::size_t i = 0; i < se.size(); ++i)
-      se[i] = std::hypot(se[i], unmet * scale(int(i)), out.beyond * beyond.se[std::size_t(first) + i]);
+  const auto widen_all = [&](std::vector<double>& se, auto&& scale) {
+    for (std::size_t i = 0; i < se.size(); ++i) se[i] = std::hypot(se[i], unmet * scale(int(i)));
   };
   const auto sd = [&](int i) { return std::sqrt(std::max(0.0, m.variance(i))); };
-  widen_all(m.mean_se, layout.mean(), sd);
-  widen_all(m.mean_unscaled_se, layout.mean(), sd);
-  widen_all(m.second_se, layout.second(), [&](int i) { return m.second[std::size_t(i)]; });
-  widen_all(m.quantity_se, layout.quantity(), [](int) { return 0.0; });
+  widen_all(m.mean_se, sd);
+  widen_all(m.mean_unscaled_se, sd);
+  widen_all(m.second_se, [&](int i) { return m.second[std::size_t(i)]; });
   return out;
 }
 

@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// What draws x of a density b (DrawnDensity: the base, made for it) say of the part of a target where gamma(x) / base(x)
 /// <= c: the rest, which few of them meet and then count for much, is left to chains. c is the least of 1e2, 1e3, .. 1e6
-/// times Z beyond which less than 1e-4 of the target is by a trial; where that is none, draws are not worth it.
+/// times Z beyond which less than .003 of the target is by a trial; where that is none, draws are not worth it.
 struct BaseDraws {
   double number = 0, gradients = 0, seconds = 0;  // of the trial too
   double effective = NAN;                         // (sum w)^2 / sum w^2 of each draw, by the trial

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "host/estimators/tempering.hpp"
+#include "host/paths/state_moments.hpp"
 #include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
 
@@ -82,39 +83,63 @@ class StoneRecorder {
   int groups_, threads_;
 };
 
-/// How much of the target lies where Delta is below a limit, by p(beta = 1 | x) of all states there.
+/// How much of the target lies where Delta is below a limit, by p(beta = 1 | x) of all states there, and its moments, by
+/// those in which launches end.
 class TailRecorder {
  public:
   TailRecorder(double below, const std::vector<double>& ladder, const std::vector<double>& log_weight,
-               int groups)
-      : below_(below), ladder_(ladder), log_weight_(log_weight), sums_(groups, 0.0) {}
+               const TargetInstance& target, const MomentLayout& layout, int groups)
+      : below_(below),
+        ladder_(ladder),
+        log_weight_(log_weight),
+        target_(target),
+        layout_(layout),
+        sums_(groups, 0.0),
+        moments_(groups, std::vector<double>(layout.rows(), 0.0)) {}
+  bool wanted() const { return below_ > -INFINITY; }
   void record(Launched& launched) {
-    if (!launched.spec.record || !(below_ > -INFINITY)) return;
+    if (!launched.spec.record || !wanted()) return;
     const auto& trace = launched.trace();
-    const std::size_t padded = launched.engine.padded_chains(), n = launched.chains();
+    const std::size_t padded = launched.engine.padded_chains(), n = launched.chains(), per = n / sums_.size();
     const std::size_t length = launched.spec.end - launched.spec.begin;
+    std::vector<double> last(n, 0.0);
     for (std::size_t i = 0; i < length; ++i)
       for (std::size_t c = 0; c < n; ++c)
-        if (const double delta = trace[(2 * i + 1) * padded + c]; delta < below_)
-          sums_[c / (n / sums_.size())] += std::exp(log_top(delta));
-  }
-  double log_top(double delta) const {
-    LogSum all;
-    for (std::size_t k = 0; k < ladder_.size(); ++k)
-      all.add(log_weight_[k] - lockstep::tempered(ladder_[k], delta));
-    return log_weight_.back() - lockstep::tempered(ladder_.back(), delta) - all.log();
+        if (const double delta = trace[(2 * i + 1) * padded + c]; delta < below_) {
+          const double weight = top(delta);
+          sums_[c / per] += weight;
+          if (i + 1 == length) last[c] = weight;
+        }
+    if (std::none_of(last.begin(), last.end(), [](double w) { return w > 0; })) return;
+    const auto position = launched.engine.position();
+    std::vector<double> x(layout_.dim);
+    for (std::size_t c = 0; c < n; ++c) {
+      for (int i = 0; i < layout_.dim; ++i) x[i] = position[std::size_t(i) * n + c];
+      add_state(target_, layout_, x.data(), last[c], moments_[c / per]);
+    }
   }
   const std::vector<double>& sums() const { return sums_; }
+  const std::vector<std::vector<double>>& moments() const { return moments_; }
 
   template <class Archive>
   void fields(Archive& archive) {
     archive("sums", sums_);
+    archive("moments", moments_);
   }
 
  private:
+  double top(double delta) const {
+    LogSum all;
+    for (std::size_t k = 0; k < ladder_.size(); ++k)
+      all.add(log_weight_[k] - lockstep::tempered(ladder_[k], delta));
+    return std::exp(log_weight_.back() - lockstep::tempered(ladder_.back(), delta) - all.log());
+  }
   double below_;
   const std::vector<double>&ladder_, &log_weight_;
-  std::vector<double> sums_;  // [group]
+  const TargetInstance& target_;
+  MomentLayout layout_;
+  std::vector<double> sums_;                  // [group]
+  std::vector<std::vector<double>> moments_;  // [group][row]
 };
 
 /// log Z with beta integrated out, of all that is recorded and of the halves that drift is judged by: of the
@@ -289,7 +314,10 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   StoneRecorder stones(SteppingStones(chains.ladder(), groups, upwards), groups, context.threads);
   StateRecorder states{out.draws, options.moves.control};
   GroupMoments moments(groups, chains.engine().moment_layout());
-  TailRecorder tail(options.tail, chains.ladder(), chains.log_weight(), groups);
+  TailRecorder tail(options.tail, chains.ladder(), chains.log_weight(), *context.target,
+                    chains.engine().moment_layout(), groups);
+  constexpr std::int64_t kTailEvery = 8;  // iterations
+  const std::int64_t every = tail.wanted() ? std::min<std::int64_t>(kTailEvery, chunk) : chunk;
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);
   const double initial = chains.initial_gradients();
@@ -305,13 +333,13 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   };
   if (!loop.take_up(stats, stones, states, moments, tail, ends)) chains.begin();
   while (loop.next()) {
-    loop.launch.end = std::uint32_t(std::min(loop.t + chunk, ends.boundary(loop.t)));
+    loop.launch.end = std::uint32_t(std::min(loop.t + every, ends.boundary(loop.t)));
     loop.launch.record = loop.t >= length.discarded;
     loop.stage = loop.launch.record ? "sampling" : "settling";
     Launched launched = loop.advance();
     stats.record(launched);
     stones.record(launched);
-    states.record(launched);
+    if (loop.t % chunk == 0 || every == chunk || loop.t == length.total) states.record(launched);
     moments.record(launched);
     tail.record(launched);
     ends.record(launched);
@@ -330,7 +358,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   out.moments = moments.value();
   out.top = moments.weights();
   out.tail = tail.sums();
-  out.tail_log_weight = tail.log_top(options.tail);
+  out.tail_moments = tail.moments();
   for (std::size_t k = 0; k < counters; ++k) out.counters.push_back(stats.counter(k));
   out.report(stats, n, initial);
   return out;

@@ -65,7 +65,7 @@ struct TemperedResult : PathRunResult {
   std::vector<double> counters;  // of the transition
   std::vector<double> top,
       tail;  // [group]: sums of p(beta = 1 | x) over all states, and over those of the tail
-  double tail_log_weight = NAN;  // log p(beta = 1 | x) at its edge
+  std::vector<std::vector<double>> tail_moments;  // [group][MomentLayout row]: of states there, by weight
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -76,7 +76,7 @@ struct TemperedResult : PathRunResult {
     archive("counters", counters);
     archive("top", top);
     archive("tail", tail);
-    archive("tail_log_weight", tail_log_weight);
+    archive("tail_moments", tail_moments);
   }
 };
 

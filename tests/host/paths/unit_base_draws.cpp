@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "tests/support/complaint.hpp"
+#include "host/paths/state_moments.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/statistics.hpp"
 
@@ -117,16 +117,15 @@ TEST(BaseDraws, AreNotMadeWhereTheyAreNotWorthIt) {
   EXPECT_EQ(Modes().draws(1e4).number, 0);  // a trial would take too much of it
 }
 
-/// Chains of which a part q was where the base hardly reaches, as run_tempered reports them.
-TemperedResult chains_beyond(double q, const std::vector<Vector2d>& states) {
+/// Chains of which a part q was where the base hardly reaches, at x or, without it, in no state that was kept.
+TemperedResult chains_beyond(const Modes& t, double q, std::optional<Vector2d> x) {
+  const MomentLayout layout{2, 0, true};
   TemperedResult r;
   r.top.assign(8, 1e5);
   r.tail.assign(8, q * 1e5);
-  r.tail_log_weight = -1;
-  r.draws.dim = 2;
-  r.draws.add({states.empty() ? 0 : states[0][0], 9, 9, 9, 9, 9, 9, 9, states.empty() ? 0 : states[0][1], 9,
-               9, 9, 9, 9, 9, 9},
-              {states.empty() ? -2.0 : 0.0, -2, -2, -2, -2, -2, -2, -2});
+  r.tail_moments.assign(8, std::vector<double>(layout.rows(), 0.0));
+  for (auto& m : r.tail_moments)
+    if (x) add_state(*t.target, layout, x->data(), 0.7, m);
   return r;
 }
 
@@ -139,7 +138,7 @@ TEST(BaseDraws, LeaveToChainsWhatTheBaseDoesNotReach) {
   EXPECT_NEAR(draws.log_z().estimate, std::log(0.99), 1e-4);
   const Truth& truth = t.target->truth();
 
-  const auto right = combined(*t.target, true, draws, chains_beyond(0.01, {Vector2d(40, 40)}));
+  const auto right = combined(*t.target, true, draws, chains_beyond(t, 0.01, Vector2d(40, 40)));
   ASSERT_TRUE(right);
   EXPECT_NEAR(right->log_z.estimate, truth.log_z, 1e-4);
   EXPECT_NEAR(right->beyond, 0.01, 1e-9);
@@ -150,14 +149,15 @@ TEST(BaseDraws, LeaveToChainsWhatTheBaseDoesNotReach) {
   EXPECT_NEAR(right->moments.covariance[1], truth.covariance[1], 0.05);
 
   // Not seen in a state: the mean of what is there is not known, and the errors say so.
-  const auto blind = combined(*t.target, true, draws, chains_beyond(0.01, {}));
+  const auto blind = combined(*t.target, true, draws, chains_beyond(t, 0.01, {}));
   ASSERT_TRUE(blind);
   EXPECT_NEAR(blind->log_z.estimate, truth.log_z, 1e-4);
   EXPECT_GT(blind->moments.mean_se[0], 30 * right->moments.mean_se[0]);
   // Never visited: nobody knows of it.
-  EXPECT_NEAR(combined(*t.target, true, draws, chains_beyond(0, {}))->log_z.estimate, std::log(0.99), 1e-4);
+  EXPECT_NEAR(combined(*t.target, true, draws, chains_beyond(t, 0, {}))->log_z.estimate, std::log(0.99),
+              1e-4);
   // Too much is beyond: chains alone.
-  EXPECT_FALSE(combined(*t.target, true, draws, chains_beyond(0.03, {Vector2d(40, 40)})));
+  EXPECT_FALSE(combined(*t.target, true, draws, chains_beyond(t, 0.03, Vector2d(40, 40))));
 }
 
 TEST(BaseDraws, MeansThatDifferAreSaid) {
