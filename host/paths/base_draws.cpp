@@ -217,24 +217,23 @@ class BaseDrawsRun {
 #pragma omp parallel for num_threads(context_.threads) schedule(static)
     for (int g = 0; g < options_.groups; ++g) {
       const Block& b = blocks[std::size_t(g)];
-      auto& sums = sums_[std::size_t(g)];
+      // One after the other: in which order Eigen adds depends on where the sums lie.
+      auto &sums = sums_[std::size_t(g)], &controls = control_sums_[std::size_t(g)];
       for (Eigen::Index c = 0; c < b.x.cols(); ++c) {
         const double w = weight(b, c);
         add_state(*context_.target, layout_, b.x.col(c).data(), w, sums);
         greatest_[std::size_t(g)] = std::max(greatest_[std::size_t(g)], w);
+        for (int k = 0; k < controls_.count(); ++k) controls[std::size_t(k)] += b.controls(k, c);
       }
-      Eigen::Map<Vector>(control_sums_[std::size_t(g)].data(), controls_.count()) +=
-          b.controls.rowwise().sum();
     }
     return found_.gradients + double(each_) * options_.groups <= most_ && !enough();
   }
   double draws_of_group() const { return double(step_ - 2) * each_; }
   std::vector<double> means(std::size_t g) const {
     std::vector<double> mean = sums_[g];
-    const Eigen::Map<const Vector> controls(control_sums_[g].data(), controls_.count());
-    const Eigen::RowVectorXd taken_off = controls.transpose() * coefficients_.bottomRows(controls_.count());
     for (int r = 0; r < layout_.rows(); ++r) {
-      if (r != MomentLayout::weight_square) mean[std::size_t(r)] -= taken_off[r];
+      for (int k = 0; k < controls_.count() && r != MomentLayout::weight_square; ++k)
+        mean[std::size_t(r)] -= control_sums_[g][std::size_t(k)] * coefficients_(1 + k, r);
       mean[std::size_t(r)] /= draws_of_group();
     }
     mean[MomentLayout::weight_square] /= draws_of_group();

@@ -119,7 +119,7 @@ TEST(BaseDraws, AreNotMadeWhereTheyAreNotWorthIt) {
 
 /// Chains of which a part q was where the base hardly reaches, at x or, without it, in no state that was kept.
 TemperedResult chains_beyond(const Modes& t, double q, std::optional<Vector2d> x) {
-  const MomentLayout layout{2, 0, true};
+  const MomentLayout layout{2, int(t.target->quantities().size()), true};
   TemperedResult r;
   r.top.assign(8, 1e5);
   r.tail.assign(8, q * 1e5);
@@ -152,7 +152,7 @@ TEST(BaseDraws, LeaveToChainsWhatTheBaseDoesNotReach) {
   const auto blind = combined(*t.target, true, draws, chains_beyond(t, 0.01, {}));
   ASSERT_TRUE(blind);
   EXPECT_NEAR(blind->log_z.estimate, truth.log_z, 1e-4);
-  EXPECT_GT(blind->moments.mean_se[0], 30 * right->moments.mean_se[0]);
+  EXPECT_GT(blind->moments.mean_se[0], 3 * right->moments.mean_se[0]) << right->moments.mean_se[0];
   // Never visited: nobody knows of it.
   EXPECT_NEAR(combined(*t.target, true, draws, chains_beyond(t, 0, {}))->log_z.estimate, std::log(0.99),
               1e-4);
