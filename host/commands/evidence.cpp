@@ -10,6 +10,7 @@
 #include "host/commands/summary.hpp"
 #include "host/options/config.hpp"
 #include "host/options/target_input.hpp"
+#include "host/paths/base_draws.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/evidence_methods.hpp"
 #include "host/paths/parallel_tempering.hpp"
@@ -56,6 +57,7 @@ MemoryPlan memory_of(const RunContext& context, const EvidenceConfig& c, const R
   }
   MemoryPlan memory = planned_memory(context, model, size);
   memory.host += 4.0 * target.dim() * c.seeds * (size.saved ? 4 : 2) * 25;  // seeds at every level
+  if (on_path && c.base_draws) memory.host += base_draws_memory(target.dim(), c.groups);
   if (c.is(EvidenceKind::ladder)) memory.host += 3 * 8 * kMostLadderSamples;
   return memory;
 }

@@ -82,6 +82,15 @@ Jackknife operator+(Jackknife a, double shift) {
   return a;
 }
 
+Jackknife log_mean(const std::vector<double>& of_blocks, double shift) {
+  double sum = 0;
+  for (double v : of_blocks) sum += v;
+  const double n = double(of_blocks.size());
+  Jackknife j{shift + std::log(sum / n), {}};
+  for (double v : of_blocks) j.left_out.push_back(shift + std::log((sum - v) / (n - 1)));
+  return j;
+}
+
 void BlockLogSums::set(int block, int row, const LogSum& s) {
   largest_[index(block, row)] = s.largest;
   sum_[index(block, row)] = s.sum;

@@ -90,6 +90,9 @@ Jackknife operator-(Jackknife a, const Jackknife& b);
 /// The same, shifted by a known number.
 Jackknife operator+(Jackknife a, double shift);
 
+/// shift + the log of the mean of a number of each block.
+Jackknife log_mean(const std::vector<double>& of_blocks, double shift);
+
 /// Sums of exponentials in rows, apart for each block of samples that is independent of the other blocks (a
 /// chain, never an iteration). Every block should hold samples.
 class BlockLogSums {

@@ -220,7 +220,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.transition = find_transition(method.transition);
   for (const TransitionSetting& t : c.transition->settings)
     c.transition_settings.push_back(read_own_setting(s, t));
-  if (chains && method.tempering == Tempering::levels) c.base_draws = s.get("base_draws", c.base_draws);
+  c.base_draws = chains && method.tempering == Tempering::levels && s.get("base_draws", true);
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
   read_chains(c, s, run, planned);

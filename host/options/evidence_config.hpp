@@ -37,8 +37,7 @@ struct EvidenceConfig {
   int chains = 1024, particles = 4096, copies = 0;  // copies 0: by the budget
   int seeds = 1024;                                 // states that the pilot keeps at every level
   bool mode_jumps = true;
-  bool base_draws =
-      true;  // of simulated tempering: draws of the base stand beside the chains, where they are worth it
+  bool base_draws = false;        // may stand beside the chains
   bool exact_draws = true;        // may be made use of, where the target has them
   bool start_at_base = false;     // chains begin with draws of the base, not with seeds
   SamplerConfig pseudo_extended;  // of method pe

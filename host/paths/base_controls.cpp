@@ -12,7 +12,6 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Row = Eigen::RowVectorXd;
 
-constexpr int kMostControls = 512;
 constexpr std::uint32_t kOfHeavy =
     (1u << 20) - 2;  // no normal has as many axes: blocks of random words of its own
 
@@ -70,9 +69,9 @@ BaseControls::BaseControls(const DrawnDensity& density, std::vector<NormalCompon
     : density_(density), normals_(std::move(normals)) {
   const int k = int(density.normals.components.size()), j = int(normals_.size()), d = density.normals.dim();
   const int shares = k, wholes = shares + j + k, all = wholes + (2 * j + k) * d;
-  wholes_ = wholes <= kMostControls;
-  axes_ = all <= kMostControls;
-  count_ = axes_ ? all : wholes_ ? wholes : std::min(shares, kMostControls);
+  wholes_ = wholes <= kMost;
+  axes_ = all <= kMost;
+  count_ = axes_ ? all : wholes_ ? wholes : std::min(shares, kMost);
 }
 
 BaseControls::Values BaseControls::at(const Matrix& x) const {

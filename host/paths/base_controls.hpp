@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// A path's base made to be drawn from and weighed: nine tenths of it are the base (half of that, and half the modes with a
 /// covariance each, where the base has one for all), a tenth is a Student t of 4 degrees of freedom with the mean and the
-/// scale of the base's first component, for tails.
+/// scale of the base's first component.
 struct DrawnDensity {
   static constexpr double kHeavy = 0.1, kDegrees = 4;
   BaseDensity normals;  // weights sum to 1 - kHeavy
@@ -30,6 +30,7 @@ struct DrawnDensity {
 /// and x_i^2 are sums of the e_j: then nothing is left uncertain.
 class BaseControls {
  public:
+  static constexpr int kMost = 512;
   BaseControls(const DrawnDensity& density, std::vector<NormalComponent> normals);
   int count() const { return count_; }
   struct Values {

@@ -14,16 +14,13 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-// Times Z, how much higher than the base a target may be where draws are to speak of it: the least of these beyond which
-// there is less than a little of the target by the trial.
-constexpr double kLimits[] = {1e2, 1e3, 1e4, 1e5, 1e6};
 constexpr double kFine =
     1e-5;  // an error that nobody needs smaller: what it leaves of the gradients is the chains'
-constexpr int kLeastBatches = 8;
-constexpr double kLittleBeyond = 3e-3;
-constexpr double kWorth = 2;        // variance of a draw's estimates over those of an independent draw
-constexpr double kMostTrial = 0.1;  // of what may be spent
-constexpr double kMostBeyond = 0.02;
+constexpr double kLeastDraws = 1e6;     // all the same, for what no draw has met
+constexpr double kLittleBeyond = 0.01;  // of the target, by the trial
+constexpr int kLeastBatches = 8;        // of fewer, errors are not to be relied on
+constexpr double kWorth = 2;            // variance of a draw's estimates over those of an independent draw
+constexpr double kMostTrial = 0.1;      // of what may be spent
 constexpr int kLeastTrial = 2048, kTrialOfControl = 16, kMostAtOnce = 8192, kManyNumbers = 1 << 20;
 
 /// The run has jumps and numbers of its own; draws and their densities need none.
@@ -41,19 +38,6 @@ std::vector<NormalComponent> normals_of(const PathBase& base) {
 }
 int at_once(int dim, int groups) {
   return std::max(1, std::clamp(kManyNumbers / dim, 512, kMostAtOnce) / groups) * groups;
-}
-/// log of the mean over groups, by the jackknife.
-Jackknife log_mean(const std::vector<double>& of_groups, double log_scale) {
-  double sum = 0;
-  for (double v : of_groups) sum += v;
-  const double n = double(of_groups.size());
-  Jackknife j{log_scale + std::log(sum / n), {}};
-  for (double v : of_groups) j.left_out.push_back(log_scale + std::log((sum - v) / (n - 1)));
-  return j;
-}
-void widen(LogZ& z, double by) {
-  z.se = std::hypot(z.se, by);
-  z.unscaled_se = std::hypot(z.unscaled_se, by);
 }
 /// The draws in hand.
 class BaseDrawsRun {
@@ -158,17 +142,12 @@ class BaseDrawsRun {
       }
     found_.log_scale = sum.log() - std::log(found_.number);
     if (!std::isfinite(found_.log_scale)) return false;
-    bool within = false;
-    for (const double limit : kLimits) {
-      LogSum beyond;
-      found_.log_limit = found_.log_scale + std::log(limit);
-      for (const Block& b : fitted)
-        for (Eigen::Index c = 0; c < b.x.cols(); ++c)
-          if (b.of_base[c] > found_.log_limit) beyond.add(b.log_weight[c]);
-      within = beyond.sum == 0 || beyond.log() < sum.log() + std::log(kLittleBeyond);
-      if (within) break;
-    }
-    if (!within) return false;
+    found_.log_limit = found_.log_scale + std::log(BaseDraws::kLimit);
+    LogSum beyond;
+    for (const Block& b : fitted)
+      for (Eigen::Index c = 0; c < b.x.cols(); ++c)
+        if (b.of_base[c] > found_.log_limit) beyond.add(b.log_weight[c]);
+    if (beyond.sum > 0 && beyond.log() > sum.log() + std::log(kLittleBeyond)) return false;
     found_.effective = std::exp(2 * sum.log() - square.log()) / found_.number;
     ControlFit fit(controls_.count(), layout_.rows());
     for (const Block& b : fitted) fit.add(b.controls, weighted(b));
@@ -177,8 +156,8 @@ class BaseDrawsRun {
     if (!(each_draw <= kWorth)) return false;
     const int groups = options_.groups;
     each_ = at_once(layout_.dim, groups) / groups;
-    most_ = std::min(options_.gradients, found_.gradients + std::max(each_draw / (kFine * kFine),
-                                                                     double(kLeastBatches * each_ * groups)));
+    most_ =
+        std::min(options_.gradients, found_.gradients + std::max(each_draw / (kFine * kFine), kLeastDraws));
     sums_.assign(groups, std::vector<double>(layout_.rows(), 0.0));
     greatest_.assign(groups, 0.0);
     control_sums_.assign(groups, std::vector<double>(controls_.count(), 0.0));
@@ -206,8 +185,9 @@ class BaseDrawsRun {
     const Eigen::RowVectorXd variance = (square / n - (sum / n).cwiseAbs2()) / (z * z);
     double of_means = 0;
     for (int i = 0; i < d; ++i) {
-      const double m = fitted[mean + i] / z;
-      of_means += variance[1 + i] / (fitted[second + i] / z - m * m) / d;
+      const double m = fitted[mean + i] / z, of_target = fitted[second + i] / z - m * m;
+      if (!(of_target > 0)) return INFINITY;
+      of_means += variance[1 + i] / of_target / d;
     }
     return std::max(variance[0], of_means);
   }
@@ -236,10 +216,9 @@ class BaseDrawsRun {
         mean[std::size_t(r)] -= control_sums_[g][std::size_t(k)] * coefficients_(1 + k, r);
       mean[std::size_t(r)] /= draws_of_group();
     }
-    mean[MomentLayout::weight_square] /= draws_of_group();
+    mean[MomentLayout::weight_square] /= draws_of_group();  // for (sum w)^2 / sum w^2 to be a number of draws
     return mean;
   }
-  /// Of few batches errors are not to be relied on.
   bool enough() const {
     if (!(options_.se > 0) || step_ < 2 + kLeastBatches || found_.gradients < options_.least) return false;
     std::vector<double> z;
@@ -270,7 +249,15 @@ LogZ BaseDraws::log_z() const {
   return log_mean(z, log_scale).value();
 }
 
+double base_draws_memory(int dim, int groups) {
+  constexpr double kCopies = 8;  // of positions, by the engine, in blocks and standardised
+  return 8.0 * at_once(dim, groups) * (kCopies * dim + BaseControls::kMost);
+}
+
 BaseDraws run_base_draws(const RunContext& context, const PathBase& base, const BaseDrawsOptions& options) {
+  constexpr int kMostDim = 256;  // matrices would cost more than draws are worth, which is little by then
+  // Modes that the base has not are the chains' to weigh, and what chains have not met no draw would.
+  if (base.dim() > kMostDim || (base.of_modes && base.normals.empty())) return {};
   BaseDrawsRun run(context, base, options);
   context.stages->take_up("batches", run);
   while (run.step()) {
@@ -278,51 +265,6 @@ BaseDraws run_base_draws(const RunContext& context, const PathBase& base, const 
     run.tell();
   }
   return run.finish();
-}
-
-std::optional<Combined> combined(const TargetInstance& target, bool covariance, const BaseDraws& draws,
-                                 const TemperedResult& chains) {
-  const MomentLayout layout{target.dim(), int(target.quantities().size()), covariance};
-  double tail = 0, top = 0;
-  for (double v : chains.tail) tail += v;
-  for (double v : chains.top) top += v;
-  if (!draws.taken() || !(top > 0) || !(tail <= kMostBeyond * top)) return std::nullopt;
-  Combined out;
-  out.beyond = tail / top;
-  std::vector<double> of_all(layout.rows(), 0.0);
-  for (const auto& m : chains.tail_moments)
-    for (int r = 0; r < layout.rows(); ++r) of_all[r] += m[r];
-  double unseen = 0;
-  std::vector<std::vector<double>> sums = draws.sums;
-  std::vector<double> z;
-  for (std::size_t g = 0; g < sums.size(); ++g) {
-    auto& s = sums[g];
-    const double inside = s[MomentLayout::count], q = chains.tail[g] / chains.top[g];
-    s[MomentLayout::count] = inside / (1 - q);
-    z.push_back(s[MomentLayout::count]);
-    // A group of which no such state was kept goes by those of all, or, for want of any, as if they were like the rest.
-    const bool own = chains.tail_moments[g][MomentLayout::count] > 0;
-    if (!own) unseen += q / double(sums.size());
-    const std::vector<double>& beyond = own ? chains.tail_moments[g] : of_all;
-    const double states = beyond[MomentLayout::count];
-    // Sums of the weight Z of a group: Z - q Z of them from within.
-    for (std::size_t r = MomentLayout::first; r < s.size(); ++r)
-      s[r] = states > 0 ? s[r] + q * z.back() * beyond[r] / states : s[r] / (1 - q);
-  }
-  const double limit = std::min(std::exp(draws.log_limit - draws.log_scale), kLimits[0]);
-  const double unmet = std::max(draws.greatest, limit) / draws.number + 1 / top + unseen;
-  out.log_z = log_mean(z, draws.log_scale).value();
-  widen(out.log_z, unmet);
-  out.moments = weighted_moments(layout, sums);
-  WeightedMoments& m = out.moments;
-  const auto widen_all = [&](std::vector<double>& se, auto&& scale) {
-    for (std::size_t i = 0; i < se.size(); ++i) se[i] = std::hypot(se[i], unmet * scale(int(i)));
-  };
-  const auto sd = [&](int i) { return std::sqrt(std::max(0.0, m.variance(i))); };
-  widen_all(m.mean_se, sd);
-  widen_all(m.mean_unscaled_se, sd);
-  widen_all(m.second_se, [&](int i) { return m.second[std::size_t(i)]; });
-  return out;
 }
 
 }  // namespace lockstep

@@ -11,14 +11,14 @@
 namespace lockstep {
 
 /// What draws x of a density b (DrawnDensity: the base, made for it) say of the part of a target where gamma(x) / base(x)
-/// <= c: the rest, which few of them meet and then count for much, is left to chains. c is the least of 1e2, 1e3, .. 1e6
-/// times Z beyond which less than .003 of the target is by a trial; where that is none, draws are not worth it.
+/// <= c = 100 Z: the rest, which few of them meet and then count for much, is left to chains.
 struct BaseDraws {
+  static constexpr double kLimit = 100;           // c / Z
   double number = 0, gradients = 0, seconds = 0;  // of the trial too
   double effective = NAN;                         // (sum w)^2 / sum w^2 of each draw, by the trial
   double greatest = 0;                            // weight of all draws, in units of e^log_scale
   double log_limit = NAN, log_scale = 0;  // log c; of what the sums are multiples, an estimate of log Z
-  /// [group][MomentLayout row]: means of w f(x), w = gamma / b, over a group's draws, by control variates; empty: draws are not worth it.
+  /// [group][MomentLayout row]: means of w f(x), w = gamma / b (of weight_square: of w^2 over the number of draws), over a group's draws, by control variates; empty: draws are not worth it.
   std::vector<std::vector<double>> sums;
   bool taken() const { return !sums.empty(); }
   /// Of the part up to c alone, with its standard error over groups.
@@ -46,18 +46,26 @@ struct BaseDrawsOptions {
 };
 
 /// Draws of the base, weighed, each for one gradient. A trial fits the control variates (BaseControls) and says what a draw
-/// is worth: where log Z and means of the target vary more than by two independent draws' worth none are made. Coefficients
-/// are the trial's and its draws are not used again, so that means are unbiased.
+/// is worth: where log Z or means of the target vary more than by two independent draws' worth, or over a hundredth of the
+/// target is beyond c, none are made; nor where the base has not all modes that are known. Coefficients are the trial's
+/// and its draws are not used again, so that means are unbiased.
 BaseDraws run_base_draws(const RunContext& context, const PathBase& base, const BaseDrawsOptions& options);
+
+/// Bytes that it takes at its largest.
+double base_draws_memory(int dim, int groups);
 
 /// Draws of the base and chains as one estimate: of the target's part up to c the draws', of the rest the chains', which
 /// say how much that is (q) and what is there:
 ///
 ///   Z = E_b[w; up to c] / (1 - q),   E f = (1 - q) E_b[w f; up to c] / E_b[w; up to c] + q E[f | beyond].
 ///
-/// Errors by the jackknife over groups of both; of what is beyond, by the states that the chains have kept of it; and beside
-/// them what neither may have met: one more draw of the greatest weight, one visit of the chains. Nothing where draws were not made, or over `kMostBeyond` of the target is beyond them.
+/// Errors by the jackknife over groups of both, and beside them what neither may have met: one more draw of the greatest
+/// weight, one visit of the chains, and what no state was kept of. Nothing where draws were not made, or over a
+/// fiftieth of the target is beyond c.
 struct Combined {
+  static constexpr double kMostBeyond = 0.02;
+  /// What so many draws leave uncertain of Z for want of one more.
+  static double unmet(const BaseDraws& draws) { return draws.greatest / draws.number; }
   LogZ log_z{NAN, NAN};
   WeightedMoments moments;
   double beyond = NAN;  // q

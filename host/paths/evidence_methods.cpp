@@ -14,6 +14,7 @@
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
 #include "host/paths/state_moments.hpp"
+#include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
 
 namespace lockstep {
@@ -114,21 +115,24 @@ BaseDraws base_draws(const RunContext& context, const PathBase& base, const Evid
   constexpr double kShare = 0.5;
   Stage<BaseDraws> stage(*context.stages, "base draws");
   if (!stage.done()) {
-    const double by_length = double(chains.iterations) / (1 - chains.discard) * chains.chains *
-                             context.with_jump(chains.num_leapfrog);
-    stage.keep(run_base_draws(context, base,
-                              {.groups = chains.groups,
-                               .gradients = chains.iterations > 0 ? by_length : kShare * chains.gradients,
-                               .se = kShare * job.run.se,
-                               .least = kShare * chains.least,
-                               .covariance = job.covariance}));
+    const double iteration = chains.chains * context.with_jump(chains.num_leapfrog);
+    const double by_length = double(chains.iterations) / (1 - chains.discard) * iteration;
+    // Chains are to be as long as they must be to say anything, and a half more, for the last launch.
+    const double spared = chains.gradients - 1.5 * double(kLeastIterations) * iteration;
+    stage.keep(run_base_draws(
+        context, base,
+        {.groups = chains.groups,
+         .gradients = chains.iterations > 0 ? by_length : std::min(kShare * chains.gradients, spared),
+         .se = kShare * job.run.se,
+         .least = kShare * chains.least,
+         .covariance = job.covariance}));
   }
   const BaseDraws& draws = stage.result();
   chains.gradients -= draws.gradients;
   chains.least -= draws.gradients;
   if (draws.taken()) chains.tail = base.taken_out() - draws.log_limit;
-  if (draws.taken() && draws.log_z().se <= kShare * chains.se)
-    chains.se = INFINITY;  // then chains need travel alone
+  chains.draws_suffice =
+      draws.taken() && std::hypot(draws.log_z().se, Combined::unmet(draws)) <= kShare * chains.se;
   return draws;
 }
 
@@ -174,16 +178,14 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   const std::optional<Pilot> own =
       c.own_ladder() ? std::optional(pilot.on_ladder(c.ladder(barrier))) : std::nullopt;
   const Pilot& on = own ? *own : pilot;
-  const bool draws_of_base =
-      c.base_draws && o.tempering == Tempering::levels && o.moves.control == Control::none;
-  const BaseDraws draws = draws_of_base ? base_draws(context, base, job, o) : BaseDraws();
+  const BaseDraws draws = c.base_draws ? base_draws(context, base, job, o) : BaseDraws();
   Stage<TemperedResult> chains(*context.stages, "chains");
   const TemperedResult r = chains.done() ? chains.result() : chains.keep(run_tempered(context, base, on, o));
   MethodResult f;
   f.chains = c.chains;
   f.log_z = kOfChains[place(kOfChains, c.of->estimator)].of(r);
   report_chains(f, r, 1);
-  if (draws_of_base) take_in(f, draws, r, job, *context.target);
+  if (c.base_draws) take_in(f, draws, r, job, *context.target);
   for (std::size_t k = 0; k < r.counters.size(); ++k)
     f.diagnostics.counters.emplace_back(c.transition->counters[k], r.counters[k]);
   for (const auto& e : kOfChains) f.diagnostics.add(e.name, e.of(r));

@@ -34,7 +34,7 @@ struct PathBase {
   bool rough = false;     // a scout's: worth a refit where the budget allows
   double widened = 1;     // times as wide as base_inflation has it, since widen()
   bool of_modes = false;  // a mixture of those found
-  std::vector<NormalComponent> normals = {};  // of modes: as Laplace has them, none widened
+  std::vector<NormalComponent> normals = {};  // the modes as Laplace has them; none where there are more
   LogZ other{NAN, NAN};  // log Z by particles from the base that it stands in for, where there is one
   bool partial = false;  // made of one of several local approximations: the others may never be found
   std::string how;       // for the report

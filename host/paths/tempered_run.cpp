@@ -5,14 +5,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "host/estimators/tempering.hpp"
-#include "host/paths/state_moments.hpp"
+#include "host/paths/tail_recorder.hpp"
 #include "kernels/tempering.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
 namespace {
 
+constexpr double kLittleTail = 0.01;                // of the target, that draws of the base leave to chains
 constexpr double kLeastRoundTrips = 5;              // of each chain, before its standard errors stop a run
 constexpr std::uint32_t kBaseStarts = 0x5FFFFFFFu;  // an iteration number of its own, below the pilot's
 
@@ -81,65 +81,6 @@ class StoneRecorder {
  private:
   SteppingStones stones_;
   int groups_, threads_;
-};
-
-/// How much of the target lies where Delta is below a limit, by p(beta = 1 | x) of all states there, and its moments, by
-/// those in which launches end.
-class TailRecorder {
- public:
-  TailRecorder(double below, const std::vector<double>& ladder, const std::vector<double>& log_weight,
-               const TargetInstance& target, const MomentLayout& layout, int groups)
-      : below_(below),
-        ladder_(ladder),
-        log_weight_(log_weight),
-        target_(target),
-        layout_(layout),
-        sums_(groups, 0.0),
-        moments_(groups, std::vector<double>(layout.rows(), 0.0)) {}
-  bool wanted() const { return below_ > -INFINITY; }
-  void record(Launched& launched) {
-    if (!launched.spec.record || !wanted()) return;
-    const auto& trace = launched.trace();
-    const std::size_t padded = launched.engine.padded_chains(), n = launched.chains(), per = n / sums_.size();
-    const std::size_t length = launched.spec.end - launched.spec.begin;
-    std::vector<double> last(n, 0.0);
-    for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t c = 0; c < n; ++c)
-        if (const double delta = trace[(2 * i + 1) * padded + c]; delta < below_) {
-          const double weight = top(delta);
-          sums_[c / per] += weight;
-          if (i + 1 == length) last[c] = weight;
-        }
-    if (std::none_of(last.begin(), last.end(), [](double w) { return w > 0; })) return;
-    const auto position = launched.engine.position();
-    std::vector<double> x(layout_.dim);
-    for (std::size_t c = 0; c < n; ++c) {
-      for (int i = 0; i < layout_.dim; ++i) x[i] = position[std::size_t(i) * n + c];
-      add_state(target_, layout_, x.data(), last[c], moments_[c / per]);
-    }
-  }
-  const std::vector<double>& sums() const { return sums_; }
-  const std::vector<std::vector<double>>& moments() const { return moments_; }
-
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("sums", sums_);
-    archive("moments", moments_);
-  }
-
- private:
-  double top(double delta) const {
-    LogSum all;
-    for (std::size_t k = 0; k < ladder_.size(); ++k)
-      all.add(log_weight_[k] - lockstep::tempered(ladder_[k], delta));
-    return std::exp(log_weight_.back() - lockstep::tempered(ladder_.back(), delta) - all.log());
-  }
-  double below_;
-  const std::vector<double>&ladder_, &log_weight_;
-  const TargetInstance& target_;
-  MomentLayout layout_;
-  std::vector<double> sums_;                  // [group]
-  std::vector<std::vector<double>> moments_;  // [group][row]
 };
 
 /// log Z with beta integrated out, of all that is recorded and of the halves that drift is judged by: of the
@@ -329,20 +270,25 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
     const std::int64_t second = t - ends.middle();  // is to be at least a quarter of the first half
     return second > 0 && 4 * second >= ends.middle() - length.discarded && second % (8 * chunk) == 0 &&
            double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
-           ends.value().value().se < 0.9 * options.se;
+           ((options.draws_suffice && tail.total() <= kLittleTail * moments.total()) ||
+            ends.value().value().se < 0.9 * options.se);
   };
   if (!loop.take_up(stats, stones, states, moments, tail, ends)) chains.begin();
   while (loop.next()) {
-    loop.launch.end = std::uint32_t(std::min(loop.t + every, ends.boundary(loop.t)));
+    const std::int64_t end = std::min<std::int64_t>(loop.t + chunk, ends.boundary(loop.t));
     loop.launch.record = loop.t >= length.discarded;
     loop.stage = loop.launch.record ? "sampling" : "settling";
-    Launched launched = loop.advance();
-    stats.record(launched);
-    stones.record(launched);
-    if (loop.t % chunk == 0 || every == chunk || loop.t == length.total) states.record(launched);
-    moments.record(launched);
-    tail.record(launched);
-    ends.record(launched);
+    while (loop.t < end) {
+      loop.launch.begin = std::uint32_t(loop.t);
+      loop.launch.end = std::uint32_t(std::min(loop.t + every, end));
+      Launched launched = loop.advance();
+      stats.record(launched);
+      stones.record(launched);
+      if (loop.t == end) states.record(launched);
+      moments.record(launched);
+      tail.record(launched);
+      ends.record(launched);
+    }
     if (loop.t == length.discarded)
       loop.launch.short_steps = needs_short_steps(stats, double(n) * double(loop.t));
     if (options.se > 0 && enough(loop.t)) break;

@@ -57,6 +57,7 @@ struct TemperedOptions : PathRunOptions {
   std::vector<double> log_weight = {};  // v_k of the levels; empty: the pilot's
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
   double tail = -INFINITY;     // of levels: Delta below which a state counts for TemperedResult::tail
+  bool draws_suffice = false;  // for `se`, unless the tail is much of the target
 };
 
 struct TemperedResult : PathRunResult {

@@ -42,6 +42,11 @@ class GroupMoments {
       for (std::size_t g = 0; g < sums_.size(); ++g) sums_[g][r] += sum_of({m.data() + r * n + g * per, per});
   }
   WeightedMoments value() const { return weighted_moments(layout_, sums_); }
+  double total() const {
+    double sum = 0;
+    for (const auto& s : sums_) sum += s[MomentLayout::count];
+    return sum;
+  }
   std::vector<double> weights() const {  // [group]
     std::vector<double> of;
     for (const auto& s : sums_) of.push_back(s[MomentLayout::count]);
