@@ -92,18 +92,18 @@ TEST(BaseDraws, FitIsOfLeastSquares) {
 /// Of a mixture of the normals that the controls are made of nothing is left uncertain; without them a thousand times more.
 TEST(BaseDraws, AreExactWhereModesAreNormal) {
   Modes t;
-  const BaseDraws exact = t.draws();
+  const BaseDraws exact = t.draws(4e6);
   ASSERT_TRUE(exact.taken());
   EXPECT_NEAR(exact.log_z().estimate, t.target->truth().log_z, 1e-8);
-  EXPECT_LT(exact.number, 1.5e5);  // enough, long before the budget
+  EXPECT_LT(exact.number, 1.2e6);  // enough, long before the budget
   const double second = exact.sums[0][5] / exact.sums[0][MomentLayout::count];
   EXPECT_NEAR(second, t.target->truth().second_moment(0), 1e-6);
   for (NormalComponent& n : t.base.normals) n.factor *= 0.7;
-  const BaseDraws other = t.draws();
+  const BaseDraws other = t.draws(4e6);
   ASSERT_TRUE(other.taken());
   EXPECT_GT(other.log_z().se, 1e-5);
   EXPECT_LT(std::abs(other.log_z().estimate - t.target->truth().log_z), 4.5 * other.log_z().se);
-  EXPECT_GT(other.number, 3e5);
+  EXPECT_GT(other.number, 3.5e6);
 }
 
 TEST(BaseDraws, AreNotMadeWhereTheyAreNotWorthIt) {
