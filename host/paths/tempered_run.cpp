@@ -257,7 +257,7 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   GroupMoments moments(groups, chains.engine().moment_layout());
   TailRecorder tail(options.tail, chains.ladder(), chains.log_weight(), *context.target,
                     chains.engine().moment_layout(), groups);
-  constexpr std::int64_t kTailEvery = 8;  // iterations
+  constexpr std::int64_t kTailEvery = 2;  // iterations
   const std::int64_t every = tail.wanted() ? std::min<std::int64_t>(kTailEvery, chunk) : chunk;
   EndRecorder ends(length, groups, chains.log_zeta(), chains.log_prior());
   if (options.se > 0) ends.may_stop(chunk);
