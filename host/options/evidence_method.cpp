@@ -71,9 +71,8 @@ const Lines kChains = {{"discard",
 /// Of simulated tempering.
 Lines with_base_draws(Lines lines) {
   lines.push_back({"base_draws",
-                   "whether half of the gradients go into draws of the base, weighed, where a trial finds "
-                   "them worth more "
-                   "than the chains' (default true)"});
+                   "whether half of the gradients (beside --iterations: as many again) go into draws of the "
+                   "base, weighed, where a trial finds them worth more than the chains' (default true)"});
   return lines;
 }
 const Lines kCopies = {{"copies", "independent copies of the ladder (default by the budget)"},

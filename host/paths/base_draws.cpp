@@ -39,6 +39,7 @@ std::vector<NormalComponent> normals_of(const PathBase& base) {
 int at_once(int dim, int groups) {
   return std::max(1, std::clamp(kManyNumbers / dim, 512, kMostAtOnce) / groups) * groups;
 }
+
 /// The draws in hand.
 class BaseDrawsRun {
  public:
@@ -58,8 +59,8 @@ class BaseDrawsRun {
     return more;
   }
   void tell() const {
-    context_.tell("base draws", std::min(1.0, found_.gradients / (most_ > 0 ? most_ : options_.gradients)),
-                  {found_.gradients, NAN});
+    context_.tell("base draws", std::min(1.0, found_.number / (most_ > 0 ? most_ : options_.gradients)),
+                  {found_.number, NAN});
   }
   BaseDraws finish() {
     for (std::size_t g = 0; g < sums_.size(); ++g) found_.sums.push_back(means(g));
@@ -111,7 +112,6 @@ class BaseDrawsRun {
     }
     ++step_;
     found_.number += double(each) * groups;
-    found_.gradients += double(each) * groups;
     return blocks;
   }
   double weight(const Block& b, Eigen::Index c) const {
@@ -156,8 +156,7 @@ class BaseDrawsRun {
     if (!(each_draw <= kWorth)) return false;
     const int groups = options_.groups;
     each_ = at_once(layout_.dim, groups) / groups;
-    most_ =
-        std::min(options_.gradients, found_.gradients + std::max(each_draw / (kFine * kFine), kLeastDraws));
+    most_ = std::min(options_.gradients, found_.number + std::max(each_draw / (kFine * kFine), kLeastDraws));
     sums_.assign(groups, std::vector<double>(layout_.rows(), 0.0));
     greatest_.assign(groups, 0.0);
     control_sums_.assign(groups, std::vector<double>(controls_.count(), 0.0));
@@ -206,23 +205,25 @@ class BaseDrawsRun {
         for (int k = 0; k < controls_.count(); ++k) controls[std::size_t(k)] += b.controls(k, c);
       }
     }
-    return found_.gradients + double(each_) * options_.groups <= most_ && !enough();
+    return found_.number + double(each_) * options_.groups <= most_ && !enough();
   }
   double draws_of_group() const { return double(step_ - 2) * each_; }
+  double mean_of(std::size_t g, int row) const {
+    double sum = sums_[g][std::size_t(row)];
+    for (int k = 0; k < controls_.count() && row != MomentLayout::weight_square; ++k)
+      sum -= control_sums_[g][std::size_t(k)] * coefficients_(1 + k, row);
+    return sum / draws_of_group();
+  }
   std::vector<double> means(std::size_t g) const {
-    std::vector<double> mean = sums_[g];
-    for (int r = 0; r < layout_.rows(); ++r) {
-      for (int k = 0; k < controls_.count() && r != MomentLayout::weight_square; ++k)
-        mean[std::size_t(r)] -= control_sums_[g][std::size_t(k)] * coefficients_(1 + k, r);
-      mean[std::size_t(r)] /= draws_of_group();
-    }
+    std::vector<double> mean;
+    for (int r = 0; r < layout_.rows(); ++r) mean.push_back(mean_of(g, r));
     mean[MomentLayout::weight_square] /= draws_of_group();  // for (sum w)^2 / sum w^2 to be a number of draws
     return mean;
   }
   bool enough() const {
-    if (!(options_.se > 0) || step_ < 2 + kLeastBatches || found_.gradients < options_.least) return false;
+    if (!(options_.se > 0) || step_ < 2 + kLeastBatches || found_.number < options_.least) return false;
     std::vector<double> z;
-    for (std::size_t g = 0; g < sums_.size(); ++g) z.push_back(means(g)[MomentLayout::count]);
+    for (std::size_t g = 0; g < sums_.size(); ++g) z.push_back(mean_of(g, MomentLayout::count));
     return log_mean(z, found_.log_scale).value().se < options_.se;
   }
 

@@ -13,10 +13,10 @@ namespace lockstep {
 /// What draws x of a density b (DrawnDensity: the base, made for it) say of the part of a target where gamma(x) / base(x)
 /// <= c = 100 Z: the rest, which few of them meet and then count for much, is left to chains.
 struct BaseDraws {
-  static constexpr double kLimit = 100;           // c / Z
-  double number = 0, gradients = 0, seconds = 0;  // of the trial too
-  double effective = NAN;                         // (sum w)^2 / sum w^2 of each draw, by the trial
-  double greatest = 0;                            // weight of all draws, in units of e^log_scale
+  static constexpr double kLimit = 100;   // c / Z
+  double number = 0, seconds = 0;         // of the trial too; a draw costs a gradient
+  double effective = NAN;                 // (sum w)^2 / sum w^2 of each draw, by the trial
+  double greatest = 0;                    // weight of all draws, in units of e^log_scale
   double log_limit = NAN, log_scale = 0;  // log c; of what the sums are multiples, an estimate of log Z
   /// [group][MomentLayout row]: means of w f(x), w = gamma / b (of weight_square: of w^2 over the number of draws), over a group's draws, by control variates; empty: draws are not worth it.
   std::vector<std::vector<double>> sums;
@@ -27,7 +27,6 @@ struct BaseDraws {
   template <class Archive>
   void fields(Archive& archive) {
     archive("number", number);
-    archive("gradients", gradients);
     archive("seconds", seconds);
     archive("effective", effective);
     archive("greatest", greatest);

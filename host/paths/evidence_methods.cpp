@@ -128,8 +128,8 @@ BaseDraws base_draws(const RunContext& context, const PathBase& base, const Evid
          .covariance = job.covariance}));
   }
   const BaseDraws& draws = stage.result();
-  chains.gradients -= draws.gradients;
-  chains.least -= draws.gradients;
+  chains.gradients -= draws.number;
+  chains.least -= draws.number;
   if (draws.taken()) chains.tail = base.taken_out() - draws.log_limit;
   chains.draws_suffice =
       draws.taken() && std::hypot(draws.log_z().se, Combined::unmet(draws)) <= kShare * chains.se;
@@ -139,7 +139,7 @@ BaseDraws base_draws(const RunContext& context, const PathBase& base, const Evid
 /// What draws and chains say together, in place of the chains' own.
 void take_in(MethodResult& f, const BaseDraws& draws, const TemperedResult& chains, const EvidenceJob& job,
              const TargetInstance& target) {
-  f.gradients += draws.gradients;
+  f.gradients += draws.number;
   f.seconds += draws.seconds;
   f.diagnostics.add("base_draws", draws.number);
   f.diagnostics.add("base_draws_effective", draws.effective);

@@ -43,6 +43,7 @@ class TailRecorder {
     const auto position = launched.engine.position();
     std::vector<double> x(layout_.dim);
     for (std::size_t c = 0; c < n; ++c) {
+      if (!(last[c] > 0)) continue;
       for (int i = 0; i < layout_.dim; ++i) x[i] = position[std::size_t(i) * n + c];
       add_state(target_, layout_, x.data(), last[c], moments_[c / per]);
     }
