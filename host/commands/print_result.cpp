@@ -16,6 +16,21 @@ void print_method(const RunResult& r, const std::string& base) {
   fmt::print("method {}, base {}\n", r.sampler.name, base);
 }
 
+/// Draws of the base, where they stand beside the chains, and what is left to these.
+void print_draws(const NamedFigures& of_method) {
+  const auto number = [&](const char* name) {
+    for (const auto& [known, figure] : of_method)
+      if (const double* v = known == name ? std::get_if<double>(&figure) : nullptr) return *v;
+    return double(NAN);
+  };
+  const double draws = number("base_draws"), beyond = number("base_draws_beyond");
+  if (std::isnan(beyond)) return;
+  fmt::print(
+      "{:.3g} draws of the base, worth {:.3g} of the target; what these seldom see, {:.2g} % of it, by "
+      "chains\n",
+      draws, draws * number("base_draws_effective"), 100 * beyond);
+}
+
 /// Items one by one, where they are few.
 void print_items(const std::vector<OneItem>& items) {
   const auto text = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.3f}", v); };
@@ -114,6 +129,7 @@ void print_result(const SampleResult& r) {
 void print_result(const EvidenceResult& r) {
   fmt::print("{}", estimates_table(r));
   if (!r.diagnostics.base.empty()) print_method(r, r.diagnostics.base);
+  print_draws(r.diagnostics.of_method);
   print_cost(r, r.diagnostics);
 }
 
