@@ -195,17 +195,22 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   if (!base.warning.empty()) f.warnings.push_back(base.warning);
   if (base.partial) f.failed.push_back("base");
   // Chains that come from too narrow a base agree with one another long before they know the target's tails.
-  // A base of draws that have met the target is as wide as it; a variational one may be narrower and do.
+  // A base of draws that have met the target is as wide as it; a variational or given one may be narrower and do, but not
+  // where chains come to more modes from there than the library could tell of.
   const bool of_draws =
       c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
   std::vector<double> sd = base.of_modes ? width_of(base.density) : base.density.sd();
-  for (double& v : sd) v /= base.of_modes ? 1 : c.base_inflation * base.widened;
-  const double widest = of_draws ? times_as_wide(f.moments, sd) : 0;
-  if (widest > kNarrow) {
+  for (double& v : sd) v /= base.of_modes || !of_draws ? 1 : c.base_inflation * base.widened;
+  const double widest = times_as_wide(f.moments, sd);
+  const double most = of_draws ? kNarrow : modes.full() ? kFarNarrower : INFINITY;
+  if (widest > most) {
     f.failed.push_back("base");
-    f.warnings.push_back(
-        fmt::format("along an axis the target is {:.2g} times as wide as what its base was made of: more {}",
-                    widest, base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients"));
+    f.warnings.push_back(fmt::format(
+        "along an axis the target is {:.2g} times as wide as {}", widest,
+        c.base == "gaussian"
+            ? "the base: a wider sampler.base_sd, or none (sampler.base=auto)"
+            : fmt::format("what its base was made of: more {}",
+                          base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients")));
   }
   EvidenceDiagnostics& d = f.diagnostics;
   d.base = base.how;

@@ -48,6 +48,9 @@ std::vector<std::string> advice_of(const UnitMoments& unit, const TransitionInfo
 double times_as_wide(const WeightedMoments& moments, const std::vector<double>& base_sd);
 /// Too much: right runs of ten targets have 1.2 at most, runs off by half a nat and more 1.4 and more.
 inline constexpr double kNarrow = 1.4;
+/// Too much of a base that is not made of draws, as it is, where the modes are too many to be known: variational ones of
+/// Boltzmann machines have 1.5 at most; from a given one with 9 log Z was .2 to .4 low, by up to 6 errors.
+inline constexpr double kFarNarrower = 3;
 
 /// Whether log Z as recorded cannot be that of the particles that went before: more than 5 joint standard
 /// errors and more than 3 apart (particles alone are off by 1 to 3 on multimodal targets).

@@ -265,6 +265,18 @@ TEST(EvidenceGates, RareModesByTheThousandThatARunLeavesOutFail) {
   EXPECT_EQ(s["failed_gates"], nlohmann::ordered_json::array({"modes"}));
 }
 
+TEST(EvidenceGates, AGivenBaseThatIsFarNarrowerFailsWhereModesAreTooManyToKnow) {
+  const auto gates = [](double sd) {
+    return run({"", "boltzmann", "auto", 1e6, {}, {{"base_sd", sd}}}, 2)["failed_gates"].dump();
+  };
+  EXPECT_NE(gates(3).find("\"base\""), std::string::npos) << gates(3);
+  EXPECT_EQ(gates(6).find("\"base\""), std::string::npos) << gates(6);
+  const auto one_mode = run({"", "gaussian", "auto", 3e6, {{"ratio", 10}}, {{"base_sd", 1}}}, 1);
+  EXPECT_EQ(one_mode["verdict"], "pass") << one_mode["failed_gates"];
+  EXPECT_LT(std::abs(one_mode["log_z"]["estimate"].get<double>() - one_mode["truth"]["log_z"].get<double>()),
+            4 * one_mode["log_z"]["se"].get<double>());
+}
+
 TEST(EvidenceGates, ChainsThatAreTooShortFail) {
   const auto s = run({"", "boltzmann", "auto", 3e5, {{"units", 24}}, {}, 2048}, 1);
   EXPECT_EQ(s["verdict"], "not established");
