@@ -16,6 +16,8 @@ namespace lockstep {
 namespace {
 
 constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
+// Of the hits: where so many descents come to rest at a mode, it is not one of the many that hold nothing.
+constexpr double kSought = 0.05;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
 
@@ -135,6 +137,30 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   }
 }
 
+/// Of modes of which nobody knows what they hold, though by Laplace's approximation it is little (there may be a peak on top
+/// of something wide): where many descents came to rest, a run has to have been.
+void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws& draws, double log_z,
+                  int threads) {
+  const ModeLibrary& library = found.library;
+  std::vector<int> sought;
+  for (int k = 0; k < library.size(); ++k) {
+    const Due due = due_of(library[k], log_z);
+    if (!due.known && !(due.share > kLeastShare) && library[k].hits > kSought * found.total_hits())
+      sought.push_back(k);
+  }
+  if (sought.empty()) return;
+  const Visits visits =
+      visited(library, draws, library.of_points(draws.x, ModeLibrary::By::distance, threads), threads);
+  for (const int k : sought) {
+    if (visits.near[k] * visits.effective >= 1) continue;
+    if (v.failed.empty()) v.failed = "modes_mass";
+    v.warnings.push_back(
+        fmt::format("{:.0f} % of the descents came to rest at x[0] = {:.4g}, nobody knows how much that mode "
+                    "holds, and no draw is near it: another base, a longer run, or its width by --modes",
+                    100 * library[k].hits / found.total_hits(), library[k].place[0]));
+  }
+}
+
 /// Of the only mode, where nobody knows Z: that it is visited at all.
 void judge_unknown(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, int threads) {
   if (std::isnan(library[0].core_log_mass) || visited(library, draws, {}, threads).core[0] > 0) return;
@@ -251,6 +277,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   }
   const HousedDraws housed(library, draws, threads);
   judge_visits(v, library, housed, z, threads);
+  if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
   if (!own || found.held.part.empty()) return v;
   const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *log_z);
