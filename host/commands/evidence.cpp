@@ -103,7 +103,9 @@ void compare_with_truth(MethodResult& f, const Truth& truth) {
     f.warnings.push_back(std::move(warning));
     return true;
   };
-  warn(far_from_truth("log_z", f.log_z, truth.log_z, 5, "another base, or a longer run"));
+  warn(far_from_truth(
+      "log_z", f.log_z, truth.log_z, 5,
+      "a mode may be missed (give those you know, --modes FILE), or another base, or a longer run"));
   const auto look = [&](const char* name, const auto& value, const auto& se, const auto& known) {
     for (std::size_t i = 0; i < value.size(); ++i)
       if (!never_varied(value[i], se[i]) &&

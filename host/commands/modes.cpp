@@ -207,8 +207,11 @@ void show_modes(const RunOptions& run) {
         found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
         found.gradients, how_it_ended(found));
     fmt::print(
-        "A mode that is narrow beside its neighbours in many dimensions no search of this kind can find: "
-        "give it as a hint, --init.\n");
+        "Shares are of what was found. A mode that is narrow beside its neighbours in many dimensions no "
+        "search of this "
+        "kind can find: give it as a hint, --init.\n");
+  } else if (!run.json) {
+    fmt::print("\nGiven by --modes: none was searched for, and of others nothing is known.\n");
   }
   write_files(run, text, found);
 }

@@ -26,7 +26,8 @@ void print_draws(const NamedFigures& of_method) {
   const double draws = number("base_draws"), beyond = number("base_draws_beyond");
   if (std::isnan(beyond)) return;
   fmt::print(
-      "{:.3g} draws of the base, worth {:.3g} of the target; what these seldom see, {:.2g} % of it, by "
+      "{:.3g} draws of the base, worth {:.3g} of the target; what these seldom see, {:.2g} % of what was "
+      "met, by "
       "chains\n",
       draws, draws * number("base_draws_effective"), 100 * beyond);
 }
@@ -65,8 +66,10 @@ void print_modes(const ModesSummary& m) {
     fmt::print("\nno modes found");
     return;
   }
-  fmt::print("\n{} mode{} found", *m.found, *m.found == 1 ? "" : "s");
-  if (!std::isnan(m.least_hits) && m.stopped != "given")
+  const bool given = m.stopped == "given";
+  fmt::print("\n{} mode{} {}", *m.found, *m.found == 1 ? "" : "s",
+             given ? "given, none searched for" : "found");
+  if (!std::isnan(m.least_hits) && !given)
     fmt::print(" (hits {:.0f}{}{})", m.least_hits,
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
@@ -81,12 +84,14 @@ void print_modes(const ModesSummary& m) {
       fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
                  *m.expected);
   }
-  if (m.stopped != "given") fmt::print(". Narrow ones may hide from any search: --init takes hints");
+  fmt::print("{}", given ? ". Of others nothing is known"
+                         : ". Narrow ones may hide from any search: --init takes hints");
 }
 
 void print_cost(const RunResult& r, const RunDiagnostics& d) {
-  fmt::print("\n{} chains x {} iterations, {:.3g} gradients in {:.2f} s ({:.3g} per second)\n", r.chains,
-             r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
+  fmt::print(
+      "\n{} chains x {} iterations, {:.3g} gradients, {:.2f} s of sampling ({:.3g} gradients per second)\n",
+      r.chains, r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
   if (!std::isnan(d.acceptance))
     fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {:.0f}", d.acceptance,
                d.step_size, d.num_leapfrog, d.divergences);

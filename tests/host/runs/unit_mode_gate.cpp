@@ -56,6 +56,17 @@ TEST(ModeGate, AsksForAVisitWhereTheMassIsNotKnown) {
   EXPECT_EQ(judged(r, 0, 0).failed, "modes");
 }
 
+TEST(ModeGate, WhereManyDescentsEndARunHasToHaveBeen) {
+  SearchResult r = library_of_two(0.02);  // by Laplace's approximation each holds less than 1 % of e^5
+  EXPECT_EQ(judged(r, 0, 5).failed, "modes_mass");
+  EXPECT_THAT(judged(r, 0, 5).warnings.at(0),
+              ::testing::HasSubstr("52 % of the descents came to rest at x[0] = 10"));
+  EXPECT_EQ(judged(r, 2, 5).failed, "");
+  r.library[0].hits = 300;  // few
+  EXPECT_EQ(judged(r, 0, 5).failed, "");
+  EXPECT_EQ(judged(library_of_two(0.5), 0, 5).failed, "") << "what it holds is known to be little";
+}
+
 TEST(ModeGate, AVisitIsToBeNearestWhereAModeIsNoDrawsHome) {
   SearchResult r = library_of_two(0.02);
   r.library = ModeLibrary(1);
