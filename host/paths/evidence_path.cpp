@@ -150,6 +150,28 @@ PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const Pat
   return {std::move(f), pilot};
 }
 
+/// Chains that come from too narrow a base agree with one another long before they know the target's tails.
+void judge_base(MethodResult& f, const EvidenceConfig& c, const PathBase& base, const SearchResult& modes) {
+  if (base.partial) f.failed.push_back("base");
+  // A base of draws that have met the target is as wide as it; a variational or given one may be narrower and do, but not
+  // where chains come to more modes from there than the library could tell of.
+  const bool of_draws =
+      c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
+  std::vector<double> sd = base.of_modes ? width_of(base.density) : base.density.sd();
+  for (double& v : sd) v /= base.of_modes || !of_draws ? 1 : c.base_inflation * base.widened;
+  const double widest = times_as_wide(f.moments, sd);
+  const double most = of_draws ? kNarrow : modes.full() ? kFarNarrower : INFINITY;
+  if (widest > most) {
+    f.failed.push_back("base");
+    f.warnings.push_back(fmt::format(
+        "along an axis the target is {:.2g} times as wide as {}", widest,
+        c.base == "gaussian"
+            ? "the base: a wider sampler.base_sd, or none (sampler.base=auto)"
+            : fmt::format("what its base was made of: more {}",
+                          base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients")));
+  }
+}
+
 }  // namespace
 
 MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
@@ -193,25 +215,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
         f.log_z.estimate, base.other.estimate));
   }
   if (!base.warning.empty()) f.warnings.push_back(base.warning);
-  if (base.partial) f.failed.push_back("base");
-  // Chains that come from too narrow a base agree with one another long before they know the target's tails.
-  // A base of draws that have met the target is as wide as it; a variational or given one may be narrower and do, but not
-  // where chains come to more modes from there than the library could tell of.
-  const bool of_draws =
-      c.base == "scout" || c.base == "modes" || c.base == "warmup" || (c.base == "auto" && base.starts == 0);
-  std::vector<double> sd = base.of_modes ? width_of(base.density) : base.density.sd();
-  for (double& v : sd) v /= base.of_modes || !of_draws ? 1 : c.base_inflation * base.widened;
-  const double widest = times_as_wide(f.moments, sd);
-  const double most = of_draws ? kNarrow : modes.full() ? kFarNarrower : INFINITY;
-  if (widest > most) {
-    f.failed.push_back("base");
-    f.warnings.push_back(fmt::format(
-        "along an axis the target is {:.2g} times as wide as {}", widest,
-        c.base == "gaussian"
-            ? "the base: a wider sampler.base_sd, or none (sampler.base=auto)"
-            : fmt::format("what its base was made of: more {}",
-                          base.starts > 0 ? "base_starts or gradients" : "scout_particles or gradients")));
-  }
+  judge_base(f, c, base, modes);
   EvidenceDiagnostics& d = f.diagnostics;
   d.base = base.how;
   if (base.widened > 1) d.base += "; a tenth of it three times as wide";
