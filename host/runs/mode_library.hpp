@@ -87,6 +87,8 @@ class ModeLibrary {
   }
   /// Squared Mahalanobis distance of x from mode k, or something above `most` where it is more than that.
   double distance(int k, const double* x, double most = INFINITY) const;
+  /// log |L| of mode k.
+  double log_volume(int k) const { return 0.5 * log_det_[k]; }
   /// Of the line from x along the gradient, both in the metric of mode k (factor^-1 (place - x), factor' gradient): the cosine
   /// of its angle with the way to the mode, and how far from that it passes, in standard deviations. NaN where one is 0.
   struct Aim {

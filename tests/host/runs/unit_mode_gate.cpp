@@ -57,14 +57,26 @@ TEST(ModeGate, AsksForAVisitWhereTheMassIsNotKnown) {
 }
 
 TEST(ModeGate, WhereManyDescentsEndARunHasToHaveBeen) {
-  SearchResult r = library_of_two(0.02);  // by Laplace's approximation each holds less than 1 % of e^5
-  EXPECT_EQ(judged(r, 0, 5).failed, "modes_mass");
-  EXPECT_THAT(judged(r, 0, 5).warnings.at(0),
+  SearchResult r = library_of_two(0.5);
+  Mode peak = r.library[1];  // that may be a peak on top of something as wide as the first
+  r.library = ModeLibrary(1);
+  r.library.add(library_of_two(0.5).library[0]);
+  peak.factor = {0.01};
+  peak.log_mass = peak.laplace_log_mass = std::log(0.003);
+  peak.effective_share = 0.02;
+  r.library.add(peak);
+  EXPECT_EQ(judged(r, 0, 0).failed, "modes_mass");
+  EXPECT_THAT(judged(r, 0, 0).warnings.at(0),
               ::testing::HasSubstr("52 % of the descents came to rest at x[0] = 10"));
-  EXPECT_EQ(judged(r, 2, 5).failed, "");
+  std::vector<float> x(1000, 0.3f);
+  x[0] = x[1] = 10;
+  EXPECT_EQ(judge_modes(r, {x, {}}, kOne, {}, 1).failed, "");
   r.library[0].hits = 300;  // few
-  EXPECT_EQ(judged(r, 0, 5).failed, "");
-  EXPECT_EQ(judged(library_of_two(0.5), 0, 5).failed, "") << "what it holds is known to be little";
+  EXPECT_EQ(judged(r, 0, 0).failed, "");
+  r.library[0].hits = 10;
+  EXPECT_EQ(judged(r, 0, 4).failed, "") << "were it as wide, it would still be little";
+  r.library[1].effective_share = 0.5;
+  EXPECT_EQ(judged(r, 0, 0).failed, "") << "what it holds is known to be little";
 }
 
 TEST(ModeGate, AVisitIsToBeNearestWhereAModeIsNoDrawsHome) {
