@@ -90,8 +90,8 @@ TEST_F(SharedItems, WriteTheFilesOfOneProcess) {
       EXPECT_EQ(shared.status, one.status) << shared.err;
       const Json summary = Json::parse(contents(folder_ / (method + out) / "summary.json"), nullptr, false);
       EXPECT_EQ(summary.value("threads", 0), processes);  // each has one
-      EXPECT_EQ(shared.out.substr(0, shared.out.find(" gradients in")),
-                one.out.substr(0, one.out.find(" gradients in")));
+      EXPECT_EQ(shared.out.substr(0, shared.out.find(" gradients, ")),
+                one.out.substr(0, one.out.find(" gradients, ")));
       expect_same_files(method + std::string("1"), method + out, kFiles);
     }
   }
