@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists that transitions find of the modes, and runs whose chains throw darts and begin anew.
+// Lists that transitions find of the modes, runs that drop jumps where hardly one is accepted, and runs whose chains throw
+// darts and begin anew.
 #include "host/runs/mode_jumps.hpp"
 
 #include <gtest/gtest.h>
 
+#include "host/commands/evidence.hpp"
 #include "host/commands/sample.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/darting.hpp"
@@ -64,6 +66,86 @@ TEST(ModeJumps, ReplicatesThatAdaptTogetherGoByTheSameModes) {
                                       sampler_config(run, target->dim(), target->tails()), options);
   ASSERT_EQ(r.units.size(), 3u);
   for (const auto& unit : r.units) EXPECT_GT(estimate(unit).switches, 1000);  // of 32 chains x 400
+}
+
+/// Two normals 60 standard deviations apart, given by --modes, the second of this weight: of jumps from the first that
+/// share is accepted, of those from the second all, twice the weight together.
+RunOptions beside_a_mode_of(double weight, const std::string& sampler, Settings settings) {
+  Job job{.target = "mixture", .sampler = sampler, .sampler_settings = std::move(settings)};
+  job.data = fmt::format(R"({{"means": [[0, 0], [60, 0]], "weights": [{}, {}], "sds": [1, 1]}})", 1 - weight,
+                         weight);
+  job.iterations = 200;
+  RunOptions run = run_of(job);
+  run.modes = ::testing::TempDir() + "lockstep-two-places.csv";
+  write_atomically(run.modes, "0,0\n60,0\n");
+  run.quiet = true;
+  return run;
+}
+
+// Half of the warm-up of 64 chains are 12,800 jumps: of .002 and .02 the standard errors are .0004 and .0012.
+TEST(ModeJumps, ChainsDropThemWhereHardlyOneIsAccepted) {
+  for (const double weight : {0.001, 0.01}) {
+    const bool kept = weight > 0.005;
+    const RunOptions run = beside_a_mode_of(weight, "hmc", {{"num_leapfrog", 6}, {"jitter", false}});
+    const auto target = build_target(run);
+    ChainRunOptions options{run, {0}};
+    options.searches = true;
+    const ChainRunResult r =
+        run_chains(make_context(run, *target, "test"), sampler_config(run, 2, target->tails()), options);
+    ASSERT_EQ(r.modes[0].library.size(), 2);
+    EXPECT_NEAR(r.jump_acceptance, 2 * weight, kept ? 0.006 : 0.002);
+    EXPECT_EQ(r.jumps(), kept);
+    EXPECT_EQ(r.followers, int(kept));
+    const Estimates e = estimate(r.units[0]);
+    EXPECT_EQ(e.gradients, double(run.chains) * 200 * (kept ? 7 : 6)) << "of what is recorded";
+  }
+}
+
+TEST(ModeJumps, ABaseOfModesNeedsThemAllTheSame) {
+  Adapted a;
+  EXPECT_TRUE(a.jumps()) << "none was made";
+  for (const auto& [acceptance, worth] :
+       {std::pair{0.0, false}, {0.0049, false}, {0.005, true}, {1.0, true}}) {
+    a.frozen.full_base.clear();
+    a.jump_acceptance = acceptance;
+    EXPECT_EQ(a.jumps(), worth) << acceptance;
+    a.frozen.full_base = {BaseDensity::normal(Eigen::Vector2d::Zero(), Eigen::Matrix2d::Identity(), false)};
+    EXPECT_EQ(a.jumps(), worth) << acceptance;
+    auto& components = a.frozen.full_base[0].components;
+    components.push_back(components[0]);
+    EXPECT_TRUE(a.jumps()) << acceptance;
+  }
+}
+
+// What is spent after the pilot says whether chains make them: a gradient an iteration. Of sequential Monte Carlo the pilot is
+// the run, and a first small one says whether the others are to.
+TEST(ModeJumps, PathsDropThemWhereHardlyOneIsAccepted) {
+  for (const auto& [method, steps] : {std::pair{"st", 5}, {"pt", 5}, {"ais", 1}, {"smc", 5}})
+    for (const double weight : {0.001, 0.5}) {
+      const bool kept = weight > 0.005;
+      Settings settings = {{"base", "scout"}};
+      if (method == std::string("st")) settings["base_draws"] = false;
+      RunOptions run = beside_a_mode_of(weight, method, settings);
+      run.command = "evidence";
+      run.gradients = 3e5;
+      run.chains = 0;
+      run.warmup = RunOptions().warmup, run.iterations = RunOptions().iterations;
+      const auto s = std::get<EvidenceResult>(evidence(run));
+      ASSERT_EQ(s.diagnostics.modes.found, 2);
+      ASSERT_FALSE(s.diagnostics.modes.base);
+      const double accepted = s.diagnostics.modes.jump_acceptance,
+                   each = (s.cost.gradients - s.cost.warmup_gradients) /
+                          (double(s.chains) * double(s.iterations));
+      if (method == std::string("smc")) {
+        EXPECT_EQ(std::isnan(accepted), !kept) << accepted;
+      } else {
+        EXPECT_NEAR(each, steps + int(kept), 0.3) << method << weight << ": some lengths are drawn";
+        EXPECT_LT(accepted, kept ? 1 : kIdleJumps);
+      }
+      if (kept) {
+        EXPECT_GT(accepted, 0.1) << method;
+      }
+    }
 }
 
 TEST(ModeJumps, ChainsThatBeginAnewGiveMeansOverTours) {
