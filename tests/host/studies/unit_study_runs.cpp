@@ -156,6 +156,47 @@ TEST_F(StudyRuns, PutTogetherFromSingleSettings) {
   EXPECT_EQ(results("pair", {"--resume"}), whole);
 }
 
+// Each of these searches for modes: paths from a base of them and along jumps between them, and chains that begin anew by
+// them.
+TEST_F(StudyRuns, PutTogetherFromSettingsThatSearchForModes) {
+  put("study.toml", R"(
+replicates = 2
+seed = 5
+[[setting]]
+label = "{method}"
+command = "evidence"
+target = "mixture20"
+method = ["st", "smc"]
+gradients = 5e4
+[[setting]]
+label = "scouted"
+command = "evidence"
+target = "two_modes"
+target_settings = { dim = 3 }
+method = "bdmc"
+gradients = 1e5
+sampler_settings = { base = "scout" }
+[[setting]]
+label = "anew"
+target = "two_modes"
+target_settings = { dim = 3 }
+sampler = "hmc"
+warmup = 60
+chains = 8
+iterations = 100
+sampler_settings = { regeneration = true }
+)");
+  const std::string whole = results("whole");
+  EXPECT_GT(cells(whole).size(), 80u);
+  for (const char* label : {"anew", "scouted", "smc", "st"}) {  // the last first
+    EXPECT_NE(contents(folder_ / "parts/results.csv"), whole);
+    results("parts", {"--only", label, "--resume", "--threads", "2"});
+  }
+  EXPECT_EQ(contents(folder_ / "parts/results.csv"), whole);
+  results("pair", {"--only", "scouted", "--only", "smc"});
+  EXPECT_EQ(results("pair", {"--resume"}), whole);
+}
+
 TEST_F(StudyRuns, ASettingAskedForNeedsNoDataOfOthers) {
   const std::string absent =
       "[[setting]]\nlabel = \"other\"\ntarget = \"mixture\"\nsampler = \"hmc\"\ndata = \"absent.json\"\n";
