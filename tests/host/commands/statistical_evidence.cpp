@@ -106,19 +106,70 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bdmc_boltzmann", "boltzmann", "bdmc", 1e6, kUnits, {{"temperatures", 300}}}),
     [](const auto& info) { return info.param.label; });
 
+/// Two threads are to give what one does, but for the time it takes: that is returned.
+nlohmann::ordered_json expect_same_by_threads(const Case& c) {
+  auto one = run(c, 3, 1), two = run(c, 3, 2);
+  for (auto* s : {&one, &two}) {
+    s->erase("threads");
+    for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) (*s)["cost"].erase(key);
+  }
+  EXPECT_EQ(one, two) << c.method << c.sampler_settings;
+  return one;
+}
+
 TEST(EvidenceBytes, ThreadsChangeNothing) {
   for (const Case& c :
        {Case{"", "boltzmann", "auto", 2e5, kUnits}, Case{"", "boltzmann", "bdmc", 2e5, kUnits},
         Case{"", "boltzmann", "pt", 2e5, kUnits}, Case{"", "boltzmann", "ct-joint", 2e5, kUnits},
         Case{"", "boltzmann", "ct-adiabatic", 2e5, kUnits},
         Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "warmup"}}},
-        Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "mixture"}, {"bootstrap", 1}}}}) {
-    auto one = run(c, 3, 1), two = run(c, 3, 2);
-    for (auto* s : {&one, &two}) {
-      s->erase("threads");
-      for (const char* key : {"wall_s", "sampling_s", "gradients_per_s"}) (*s)["cost"].erase(key);
+        Case{"", "boltzmann", "auto", 2e5, kUnits, {{"base", "mixture"}, {"bootstrap", 1}}}})
+    expect_same_by_threads(c);
+}
+
+// From a base of modes with covariances of their own (20 in two dimensions), and one that they share (10 in ten).
+TEST(EvidenceBytes, ThreadsChangeNothingFromABaseOfModes) {
+  const auto file = std::filesystem::path(::testing::TempDir()) / "lockstep_ten_modes.json";
+  nlohmann::json ten;
+  for (int k = 0; k < 10; ++k) {
+    ten["means"].emplace_back();
+    for (int i = 0; i < 10; ++i) ten["means"][k].push_back(8 * std::sin(1.0 + 3 * k * k + 2.3 * i));
+    ten["weights"].push_back(1 + k);
+    ten["sds"].push_back(1 + 0.02 * k);
+  }
+  std::ofstream(file) << ten;
+  for (const char* method : {"auto", "smc", "bdmc", "pe"})
+    for (const bool own : {true, false}) {
+      Case c{"", own ? "mixture20" : "mixture", method, 2e5};
+      if (!own) c.data = file;
+      const auto s = expect_same_by_threads(c);
+      EXPECT_EQ(s["diagnostics"]["modes"]["base"], true) << method << own;
+      EXPECT_EQ(s["diagnostics"]["modes"]["found"], own ? 20 : 10);
     }
-    EXPECT_EQ(one, two) << c.method << c.sampler_settings;
+}
+
+// Whole runs of annealing both ways with jumps between modes: from the scout's base, and to draws of a base of modes.
+TEST(EvidenceBothWays, LogZHoldsWhereChainsJump) {
+  for (const bool of_modes : {false, true}) {
+    RunningMean error, forward;
+    double squares = 0;
+    for (int seed = 1; seed <= kSeeds; ++seed) {
+      const auto s = run({"", "mixture20", "bdmc", 3e5, {}, {{"base", of_modes ? "modes" : "scout"}}},
+                         std::uint64_t(seed));
+      const auto& d = s["diagnostics"];
+      ASSERT_GT(d["modes"]["jump_acceptance"], 0.05);
+      ASSERT_EQ(d["modes"].contains("base"), of_modes);
+      const double truth = s["truth"]["log_z"], e = s["log_z"]["estimate"].get<double>() - truth,
+                   se = s["log_z"]["se"];
+      error.add(e);
+      forward.add(std::exp(d["forward"]["estimate"].get<double>() - truth));
+      squares += e * e / (se * se) / kSeeds;
+    }
+    EXPECT_LT(std::abs(error.z()), 4) << of_modes << error.mean();
+    EXPECT_LT(std::abs(forward.mean() - 1), 4 * forward.standard_error())
+        << of_modes << "Jarzynski's equality";
+    EXPECT_LT(std::sqrt(squares), 1.62);
+    EXPECT_GT(std::sqrt(squares), 0.61);
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include <functional>
 
+#include "host/options/evidence_config.hpp"
 #include "host/paths/annealing.hpp"
+#include "host/paths/evidence_methods.hpp"
 #include "host/paths/parallel_tempering.hpp"
 #include "host/runs/chain_run.hpp"
 #include "host/runs/mode_search.hpp"
@@ -192,6 +194,28 @@ TEST_F(StoppedAnywhere, TemperedChains) {
       const TemperedResult r = run_tempered(context, path.base, Path::pilot(context, path.base), o);
       return joined(Path::of(r),
                     Numbers{r.ends.estimate, r.stepping.estimate, r.stepping.se, r.drift.estimate});
+    });
+  }
+}
+
+// Search, scout, pilots, a base of modes with its draws, and chains that jump between them.
+TEST_F(StoppedAnywhere, EvidenceFromABaseOfModes) {
+  for (const char* method : {"st", "smc"}) {
+    RunOptions run;
+    run.command = "evidence";
+    run.target = "mixture20";
+    run.sampler = method;
+    run.gradients = 6e4;
+    run.chains = 0;
+    run.device = "cpu";
+    run.threads = 1;
+    const auto target = build_target(run);
+    const EvidenceConfig config = evidence_config(run, target->dim(), target->tails());
+    agrees(make_context(run, *target, "stops"), [&](const RunContext& context) {
+      const MethodResult f = run_on_path(context, {config, run, true});
+      EXPECT_TRUE(f.diagnostics.modes.base);
+      return joined(f.moments.mean, f.moments.mean_se, f.draws.x, f.draws.log_weight, f.diagnostics.schedule,
+                    Numbers{f.log_z.estimate, f.log_z.se, f.gradients, f.preparation, f.iterations});
     });
   }
 }
