@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What annealing gives exactly: weights of a flat energy, and of one step.
+// What annealing gives exactly: weights of a flat energy, of one step, and Z both ways where chains jump between modes.
 #include "host/paths/annealing.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "host/estimators/annealed_weights.hpp"
 #include "host/options/target_input.hpp"
 #include "host/paths/path_base.hpp"
+#include "host/runs/mode_jumps.hpp"
 #include "host/runs/run_context.hpp"
+#include "targets/mixture.hpp"
+#include "tests/support/search_case.hpp"
 #include "tests/support/watch.hpp"
 
 namespace lockstep {
@@ -90,6 +94,67 @@ TEST(Annealing, ProgressKnowsWhatItHasCost) {
   const RunHealth last = watch->told.back().health;
   EXPECT_EQ(last.gradients + kRuns, result.gradients + 1000);  // and the first of each run
   EXPECT_EQ(last.divergences, result.divergences + 5);
+}
+
+/// .9 N(-8, .1^2) + .1 N(8, 1), reached from N(0, 5^2) by way of one level where trajectories of a step are too long for the
+/// first and jumps take chains from either mode to the other.
+struct ByOneLevel {
+  static constexpr int kMany = 60000;
+  static testing::MemoryInput mixture() {
+    testing::MemoryInput in;
+    in.arrays["means"] = {{-8, 8}, {2, 1}};
+    in.arrays["weights"] = {{0.9, 0.1}, {2}};
+    in.arrays["sds"] = {{0.1, 1}, {2}};
+    return in;
+  }
+  testing::SearchCase<MixtureTarget> mix{mixture()};
+  const PathBase base =
+      PathBase::from_moments(Eigen::VectorXd::Zero(1), 25 * Eigen::MatrixXd::Identity(1, 1), 1, 0.7, "given");
+  RunContext context;
+
+  ByOneLevel() {
+    ModeLibrary library(1);
+    for (const double side : {-1.0, 1.0}) {
+      Mode m;
+      m.place = {8 * side};
+      m.factor = {side < 0 ? 0.1 : 1};
+      m.laplace_log_mass = m.log_mass = std::log(side < 0 ? 0.9 : 0.1);
+      library.add(m);
+    }
+    mix.context.precision = Precision::double_;
+    context = with_jumps(mix.context, library);
+  }
+  /// Log weights along a ladder, and of all jumps the share that is accepted.
+  std::pair<std::vector<double>, double> along(const std::vector<double>& ladder, bool from_target,
+                                               bool reverse) const {
+    std::vector<double> start = base.draws(context.key, 0, kMany, kMany);
+    for (int c = 0; c < kMany && from_target; ++c) {
+      ExactDraw exact(context.key, std::uint64_t(c));
+      mix.target.draw(exact, &start[c]);
+    }
+    const auto engine = base.path_engine(context, {from_target ? 1u : 0u}, kMany);
+    const AnnealedChains r = anneal_chains(
+        context, *engine, {ladder, std::vector<double>(ladder.size(), 0.3), 1, reverse, "annealing"}, start);
+    JumpCounts jumps;
+    jumps.add(r.stats, *find_transition("hmc"), kMany);
+    return {r.log_weight, jumps.accepted / jumps.proposed};
+  }
+  double z(const LogZ& found) const { return std::abs(found.estimate + base.taken_out()) / found.se; }
+};
+
+// Jarzynski's equality one way, Bennett's ratio both ways. The latter is of a path and the same one backwards: where jumps come
+// after trajectories on the way back too, it is off by over ten errors.
+TEST(Annealing, BothWaysGiveZWhereChainsJump) {
+  const ByOneLevel r;
+  const auto [forward, jumps] = r.along({0, 0.5, 1}, false, false);
+  const auto [back, jumps_back] = r.along({0, 0.5, 1}, true, true);
+  EXPECT_GT(jumps, 0.3);
+  EXPECT_GT(jumps_back, 0.3);
+  EXPECT_LT(r.z(summarise_weights(forward).log_mean), 4);
+  EXPECT_LT(r.z(bennett_acceptance_ratio(forward, back)), 4);
+  const auto [in_order, same] = r.along({1, 0.5, 0}, true, false);
+  EXPECT_NEAR(same, jumps_back, 0.02) << "which alone tells nothing";
+  EXPECT_GT(r.z(bennett_acceptance_ratio(forward, in_order)), 8);
 }
 
 }  // namespace
