@@ -140,7 +140,7 @@ TEST(EvidenceBytes, ThreadsChangeNothingFromABaseOfModes) {
   std::ofstream(file) << ten;
   for (const char* method : {"auto", "smc", "bdmc", "pe"})
     for (const bool own : {true, false}) {
-      Case c{"", own ? "mixture20" : "mixture", method, 2e5};
+      Case c{"", own ? "mixture20" : "mixture", method, 1e6};
       if (!own) c.data = file;
       const auto s = expect_same_by_threads(c);
       EXPECT_EQ(s["diagnostics"]["modes"]["base"], true) << method << own;
