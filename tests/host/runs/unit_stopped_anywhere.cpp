@@ -200,12 +200,12 @@ TEST_F(StoppedAnywhere, TemperedChains) {
 
 // Search, scout, pilots, a base of modes with its draws, and chains that jump between them.
 TEST_F(StoppedAnywhere, EvidenceFromABaseOfModes) {
-  for (const char* method : {"st", "smc"}) {
+  for (const auto& [method, gradients] : {std::pair{"st", 4e5}, {"smc", 6e4}}) {
     RunOptions run;
     run.command = "evidence";
     run.target = "mixture20";
     run.sampler = method;
-    run.gradients = 6e4;
+    run.gradients = gradients;
     run.chains = 0;
     run.device = "cpu";
     run.threads = 1;
