@@ -40,54 +40,85 @@ struct ModeJump : WithoutGradients {
   static constexpr int kHeader = 2;
   LOCKSTEP_FN static constexpr int mode_length(int dim) { return dim + dim * (dim + 1) + 1; }
 
-  /// take(i, begin(i) + sum_j L_ij u(j)) for the rows i of a lower triangle L, whose numbers are read(0).. by rows, until one
-  /// returns false. Four rows at a time, for each u(j).
+  /// take(i, begin(i) + sum_j L_ij u(j)) for the rows i of a lower triangle L, whose numbers are read(0).. by rows. Four rows
+  /// at a time, for each u(j), until one of the last row returns false.
   template <class V, class Begin, class Read, class U, class Take>
   LOCKSTEP_FN static void lower_times(int d, Begin begin, Read read, U u, Take take) {
     constexpr int kRows = 4;
     for (int i = 0, at = 0; i < d; i += kRows) {
       V z[kRows];
+      int row[kRows];
       LOCKSTEP_UNROLL_FIXED
-      for (int r = 0; r < kRows; ++r) z[r] = i + r < d ? begin(i + r) : V(0.0);
-      for (int j = 0; j < i + kRows && j < d; ++j) {
+      for (int r = 0; r < kRows; ++r) {
+        const int n = i + r < d ? r : 0;  // beyond the last row the block's first is taken again, for nobody
+        row[r] = at + n * i + n * (n + 1) / 2;
+        z[r] = begin(i + n);
+      }
+      for (int j = 0; j <= i; ++j) {
         const V u_j = u(j);
         LOCKSTEP_UNROLL_FIXED
-        for (int r = 0; r < kRows; ++r)
-          if (i + r < d && j <= i + r) z[r] = fma(read(at + r * i + r * (r + 1) / 2 + j), u_j, z[r]);
+        for (int r = 0; r < kRows; ++r) z[r] = fma(read(row[r] + j), u_j, z[r]);
       }
       LOCKSTEP_UNROLL_FIXED
+      for (int j = 1; j < kRows; ++j) {
+        if (i + j >= d) break;
+        const V u_j = u(i + j);
+        LOCKSTEP_UNROLL_FIXED
+        for (int r = j; r < kRows; ++r)
+          if (i + r < d) z[r] = fma(read(row[r] + i + j), u_j, z[r]);
+      }
+      bool on = true;
+      LOCKSTEP_UNROLL_FIXED
       for (int r = 0; r < kRows; ++r)
-        if (i + r < d && !take(i + r, z[r])) return;
+        if (i + r < d) on = take(i + r, z[r]);
+      if (!on) return;
       at += kRows * i + kRows * (kRows + 1) / 2;
     }
   }
-  /// Which mode is nearest to x, its squared distance, and that of the next.
+  /// The squared Mahalanobis distance of x from mode k; where it is beyond `most` in every lane, a part of it that is.
+  template <class V, class Read, class X>
+  LOCKSTEP_FN static V distance(int d, int k, V most, Read read, X x) {
+    const int place = kHeader + k * mode_length(d);
+    V sum = V(0.0);
+    lower_times<V>(
+        d, [&](int) { return V(0.0); }, [&](int e) { return read(place + d + e); },
+        [&](int j) { return x(j) - read(place + j); },
+        [&](int, V z) {
+          sum = fma(z, z, sum);
+          return any(sum <= most);
+        });
+    return sum;
+  }
+  /// Which mode is nearest to x, its squared distance, and 1 where another is as near.
   template <class V>
   struct Nearest {
-    V mode, distance, next;
+    V mode, distance, tied;
   };
   /// `read(index)`: a number of the list, for all lanes. `x(i)`: row i of the point.
   template <class V, class Read, class X>
   LOCKSTEP_FN static Nearest<V> nearest(int d, int modes, V count, Read read, X x) {
-    Nearest<V> n{V(0.0), V(1e300), V(1e300)};
+    Nearest<V> n{V(0.0), V(1e300), V(0.0)};
     for (int k = 0; k < modes; ++k) {
-      const int place = kHeader + k * mode_length(d);
-      V distance = V(0.0);
-      // No sum of squares that is beyond the next nearest in every lane becomes nearer.
-      lower_times<V>(
-          d, [&](int) { return V(0.0); }, [&](int e) { return read(place + d + e); },
-          [&](int j) { return x(j) - read(place + j); },
-          [&](int, V z) {
-            distance = fma(z, z, distance);
-            return any(distance < n.next);
-          });
-      distance = select(V(double(k)) < count, distance, V(1e300));
-      const auto nearer = distance < n.distance;
-      n.next = select(nearer, n.distance, min(distance, n.next));
-      n.distance = select(nearer, distance, n.distance);
+      const V here = distance(d, k, n.distance, read, x);
+      const auto known = V(double(k)) < count;
+      const auto nearer = mask_and(known, here < n.distance);
+      const auto as_near = mask_and(known, mask_and(here <= n.distance, here >= n.distance));
+      n.tied = select(nearer, V(0.0), select(as_near, V(1.0), n.tied));
+      n.distance = select(nearer, here, n.distance);
       n.mode = select(nearer, V(double(k)), n.mode);
     }
     return n;
+  }
+  /// 1 where mode `to`, at this squared distance of x, is nearer to it than all others.
+  template <class V, class Read, class X>
+  LOCKSTEP_FN static V nearest_is(V to, V at, V good, int d, int modes, V count, Read read, X x) {
+    for (int k = 0; k < modes && any(good > V(0.5)); ++k) {
+      // Lanes of mode k itself and those that are lost already ask for nothing.
+      const auto another = mask_and(V(double(k)) < count, abs(to - V(double(k))) > V(0.5));
+      const V most = select(mask_and(another, good > V(0.5)), at, V(-1.0));
+      good = select(distance(d, k, most, read, x) <= most, V(0.0), good);
+    }
+    return good;
   }
 
   template <class L, class E, class Model, class W>
@@ -160,13 +191,12 @@ struct ModeJump : WithoutGradients {
             if (samples > 1) chosen.set(i, cast<L>(value));
             return true;
           });
-      auto sure = from.distance < from.next;
-      if constexpr (kChecks) {
-        const auto back = nearest<V>(d, modes, count, read, row);
+      V sure = V(1.0) - from.tied;
+      // x' is as far from k as x is from j. Draws of the base need no way back.
+      if constexpr (kChecks)
         sure =
-            mask_and(mask_and(sure, back.distance < back.next), mask_and(back.mode >= to, back.mode <= to));
-      }
-      good = mask_and(good, max(fresh, select(sure, V(1.0), V(0.0))) > V(0.5));
+            nearest_is(to, from.distance, select(fresh > V(0.5), V(0.0), sure), d, modes, count, read, row);
+      good = mask_and(good, max(fresh, sure) > V(0.5));
     };
     if (any(good)) w.shared.each_unit(0, go);  // where no lane jumps there may be no list
     Proposal<L, E> r;
