@@ -11,6 +11,53 @@ namespace lockstep {
 
 using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+namespace {
+
+Eigen::Map<const ByRows> factor_of(const Mode& mode) {
+  const auto d = Eigen::Index(mode.place.size());
+  return {mode.factor.data(), d, d};
+}
+/// A bound on a covariance's largest eigenvalue: (sum of the 2^s-th powers of the eigenvalues)^(1 / 2^s), of the covariance
+/// over its trace.
+double widest(Eigen::MatrixXd power) {
+  const double trace = power.trace();
+  power /= trace;
+  const int squarings = power.rows() <= 256 ? 3 : 1;
+  for (int s = 0; s < squarings; ++s) power = power * power;
+  return trace * std::pow(power.norm(), std::pow(0.5, squarings));
+}
+
+/// Coordinates W x in which the modes of a library are round, if they are all drawn out alike: W' W is the inverse of the
+/// mean of their covariances. No other than x where that is nearly singular.
+struct RoundCoordinates {
+  Eigen::MatrixXd to;              // W
+  Eigen::MatrixXd places;          // [mode][axis], of W x
+  Eigen::ArrayXd norms, thinness;  // [mode]: of places; 1 over the widest variance of W x
+  RoundCoordinates(const ModeLibrary& library, bool rounded) {
+    const Eigen::Index d = library.dim(), modes = library.size();
+    to = Eigen::MatrixXd::Identity(d, d);
+    if (rounded) {
+      Eigen::MatrixXd mean = Eigen::MatrixXd::Zero(d, d);
+      for (int k = 0; k < modes; ++k)
+        mean += factor_of(library[k]) * factor_of(library[k]).transpose() / modes;
+      const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(mean);
+      if (eigen.info() == Eigen::Success && eigen.eigenvalues()[0] > 1e-4 * eigen.eigenvalues()[d - 1])
+        to = eigen.eigenvalues().cwiseSqrt().cwiseInverse().asDiagonal() * eigen.eigenvectors().transpose();
+    }
+    places.resize(modes, d);
+    norms.resize(modes);
+    thinness.resize(modes);
+    for (int k = 0; k < modes; ++k) {
+      const Eigen::MatrixXd factor = to * factor_of(library[k]);
+      places.row(k) = to * Eigen::Map<const Eigen::VectorXd>(library[k].place.data(), d);
+      norms[k] = places.row(k).squaredNorm();
+      thinness[k] = 1 / widest(factor * factor.transpose());
+    }
+  }
+};
+
+}  // namespace
+
 void ModeLibrary::add(Mode mode) {
   modes_.push_back(std::move(mode));
   measure();
@@ -18,15 +65,9 @@ void ModeLibrary::add(Mode mode) {
 
 void ModeLibrary::measure() {
   while (inverse_.size() < modes_.size()) {
-    const Eigen::Map<const ByRows> factor(modes_[inverse_.size()].factor.data(), dim_, dim_);
+    const auto factor = factor_of(modes_[inverse_.size()]);
     inverse_.push_back(factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_)));
-    // (sum of the 2^s-th powers of the eigenvalues)^(1 / 2^s), of the covariance over its trace.
-    Eigen::MatrixXd power = factor * factor.transpose();
-    const double trace = power.trace();
-    power /= trace;
-    const int squarings = dim_ <= 256 ? 3 : 1;
-    for (int s = 0; s < squarings; ++s) power = power * power;
-    widest_.push_back(trace * std::pow(power.norm(), std::pow(0.5, squarings)));
+    widest_.push_back(widest(factor * factor.transpose()));
     log_det_.push_back(2 * factor.diagonal().array().log().sum());
   }
 }
@@ -46,7 +87,7 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
 
 ModeLibrary::Aim ModeLibrary::aim(int k, const double* x, const double* gradient) const {
   using Map = Eigen::Map<const Eigen::VectorXd>;
-  const Eigen::Map<const ByRows> factor(modes_[k].factor.data(), dim_, dim_);
+  const auto factor = factor_of(modes_[k]);
   const Eigen::VectorXd way = inverse_[k].triangularView<Eigen::Lower>() *
                               (Map(modes_[k].place.data(), dim_) - Map(x, dim_)),
                         along = (factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_))
@@ -68,25 +109,21 @@ int ModeLibrary::nearest(const double* x, double most) const {
 std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int threads) const {
   constexpr Eigen::Index kAtOnce = 256;
   const Eigen::Index count = x.cols(), modes = size();
-  Eigen::MatrixXd places(modes, dim_);
-  Eigen::ArrayXd norms(modes), widest(modes), offset = Eigen::ArrayXd::Zero(modes);
-  for (Eigen::Index k = 0; k < modes; ++k) {
-    places.row(k) = Eigen::Map<const Eigen::RowVectorXd>(modes_[k].place.data(), dim_);
-    norms[k] = places.row(k).squaredNorm();
-    widest[k] = widest_[k];
-    if (by == By::density) offset[k] = log_det_[k];
-  }
+  const RoundCoordinates coordinates(*this, count > 16 * modes);
+  Eigen::ArrayXd offset = Eigen::ArrayXd::Zero(modes);
+  for (Eigen::Index k = 0; k < modes && by == By::density; ++k) offset[k] = log_det_[k];
   std::vector<int> found(count, -1);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (Eigen::Index first = 0; first < count; first += kAtOnce) {
     const Eigen::Index n = std::min(kAtOnce, count - first);
-    const Eigen::MatrixXd products = places * x.middleCols(first, n);
+    const Eigen::MatrixXd points = coordinates.to * x.middleCols(first, n),
+                          products = coordinates.places * points;
     for (Eigen::Index c = 0; c < n; ++c) {
       const double* at = x.col(first + c).data();
-      const double norm = x.col(first + c).squaredNorm();
+      const Eigen::ArrayXd squares = points.col(c).squaredNorm() + coordinates.norms;
       // No mode is nearer than it would be along its widest axis; what rounding may have added to that is taken off.
       const Eigen::ArrayXd bound =
-          (norm + norms - 2 * products.col(c).array() - 1e-12 * (norm + norms)).max(0) / widest + offset;
+          (squares - 2 * products.col(c).array() - 1e-10 * squares).max(0) * coordinates.thinness + offset;
       Eigen::Index likely = 0;
       double least = INFINITY;
       if (std::isfinite(bound.minCoeff(&likely))) least = distance(int(likely), at) + offset[likely];
