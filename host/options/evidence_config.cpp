@@ -14,6 +14,7 @@
 namespace lockstep {
 namespace {
 
+constexpr double kRefitFrom = 3e7;       // with less, what refits a scouted base is worth more to the chains
 constexpr double kTypicalBarrier = 3.5;  // what a pilot's budget is laid out for
 
 std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const char* key, double standard,
@@ -123,7 +124,7 @@ void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int 
                         : c.base == "warmup" ? 128
                                              : 2000;
   c.base_starts = int(s.integer("base_starts", std::int64_t(starts), 1, 1 << 20));
-  if (s.has("bootstrap")) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
+  if (s.has("bootstrap") || planned < kRefitFrom) c.bootstrap = int(s.integer("bootstrap", 0, 0, 20));
   if (c.base == "modes" && c.bootstrap > 0)
     s.refuse("bootstrap", "0 with base modes, which a refit to one normal would undo");
   if (c.base == "modes" && !c.mode_jumps)

@@ -29,7 +29,7 @@ const Lines& base_settings() {
        "starts of mean-field (default 2000), restarts of advi (64) and mixture (64 to 1024, by the budget), "
        "chains of warmup (128)"},
       {"bootstrap",
-       "rounds in which a pilot's particles refit the base (default 1 for a scouted one from 5e6 gradients "
+       "rounds in which a pilot's particles refit the base (default 1 for a scouted one from 3e7 gradients "
        "on, else 0)"},
       {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;

@@ -90,8 +90,7 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
     return base_of_modes(context, c, base, modes.library);
   const bool bends = base.rough && first.divergences > kDiverging * first.gradients / c.pilot_leapfrog;
   if (bends) base.widen();
-  const bool refit = base.rough && c.gradients >= 5e6 && !c.is(EvidenceKind::particles);
-  const int rounds = c.bootstrap >= 0 ? c.bootstrap : refit;
+  const int rounds = c.bootstrap >= 0 ? c.bootstrap : base.rough && !c.is(EvidenceKind::particles);
   for (int round = 0; round < rounds; ++round) {
     const std::string name = fmt::format("bootstrap {}", round);
     const Pilot& pilot = pilot_stage(with_own_numbers(context, name), name, base, pilot_options(c));
