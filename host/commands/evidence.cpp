@@ -163,7 +163,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   const bool on_path = !c.is(EvidenceKind::pseudo_extended);
   if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
-  read_starts(run.init, target->dim());
+  usable_starts(run.init, *target);
   if (!run.modes.empty()) read_places(run.modes, target->dim());
   RunContext context = make_context(run, *target, label);
   context.progress = progress_printer(run.quiet, run.target);

@@ -174,7 +174,7 @@ void show_modes(const RunOptions& run) {
   SearchPlan plan;
   plan.init_scale = run.init_scale;
   plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
-  plan.known = read_starts(run.init, target->dim());
+  plan.known = usable_starts(run.init, *target);
   read_search_settings(run, plan);
   const auto places =
       run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
@@ -200,6 +200,7 @@ void show_modes(const RunOptions& run) {
     print_modes(found);
   }
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) say("warning: " + beyond);
+  for (const auto& warning : judge_given(*target, run.init, run.modes, found)) say("warning: " + warning);
   if (!run.json && run.modes.empty()) {
     fmt::print(
         "\n{} mode{} from {:.0f} starts ({:.0f} of them led to a known mode by their gradient alone), {:.3g} "

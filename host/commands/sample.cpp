@@ -151,6 +151,10 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   s.warnings = warnings_of(e, r, run, config, target.truth());
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
   if (!apart.empty()) s.warnings.push_back(apart);
+  if (!r.modes.empty()) {
+    const auto given = judge_given(target, run.init, run.modes, r.modes[0]);
+    s.warnings.insert(s.warnings.begin(), given.begin(), given.end());
+  }
   s.interrupted = r.interrupted;
   s.sampler = {config.name, config.effective};
   s.chains = run.chains;
@@ -190,7 +194,7 @@ SampleResult sample(const RunOptions& asked) {
   const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
   // Chains that begin in several modes have to change modes often enough to forget it.
   const bool several =
-      read_starts(run.init, target->dim()).size() > 1;  // complains before anything is written or said
+      usable_starts(run.init, *target).size() > 1;  // complains before anything is written or said
   if (!run.modes.empty()) read_places(run.modes, target->dim());
   if (run.usual_length && several) run.iterations *= 2;
   RunContext context = make_context(run, *target, "");

@@ -196,6 +196,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   f.search = modes.gradients;
   f.judge_modes(judge_modes(modes, {f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))},
                             f.log_z, {}, context.threads, f.moments.second_se));
+  f.warn(judge_given(*context.target, run.init, run.modes, modes));
   const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.density.sd());
   if (!missing.empty()) {
     const Eigen::VectorXd& x = known[missing[0]].x;

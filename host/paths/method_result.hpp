@@ -83,11 +83,14 @@ struct MethodResult {
                     "gradients, or another base",
                     by_one, one, by_other, other));
   }
+  void warn(const std::vector<std::string>& more) {
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  }
   void judge_modes(const ModesVerdict& verdict) {
     diagnostics.modes = verdict.summary;
     widen(moments, verdict.least);
     if (!verdict.failed.empty()) failed.push_back(verdict.failed);
-    warnings.insert(warnings.end(), verdict.warnings.begin(), verdict.warnings.end());
+    warn(verdict.warnings);
   }
 };
 

@@ -80,6 +80,19 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
   return rows;
 }
 
+std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target) {
+  const auto rows = read_starts(init, target.dim());
+  Eigen::VectorXd gradient(target.dim());
+  for (const auto& x : rows)
+    if (const double value = target.log_density(x.data(), gradient.data());
+        !std::isfinite(float(value)) || !gradient.cast<float>().allFinite())
+      throw UserError(
+          fmt::format("row {} of --init {} is no place to begin (log density {:.3g}: this, or its slope, is "
+                      "not finite in single precision). Correct it, or leave it out",
+                      &x - rows.data() + 1, init, value));
+  return rows;
+}
+
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim) {
   const auto path = resolve_data_path(file, {});
   if (path.extension() == ".json") {
@@ -126,6 +139,35 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
     plan.known.insert(plan.known.end(), places.begin(), places.end());
   }
   return search_modes(context, unit, plan);
+}
+
+std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
+                                     const std::filesystem::path& modes, const SearchResult& found) {
+  std::vector<std::string> warnings;
+  const int d = target.dim(), n = found.library.size();
+  double lowest = INFINITY;
+  for (int k = 0; k < n; ++k) lowest = std::min(lowest, found.library[k].log_density);
+  const double least = lowest - 1000 - 10.0 * d;  // a draw is d / 2 below its mode
+  const auto rows = read_starts(init, d);
+  std::vector<std::size_t> far;
+  Eigen::VectorXd gradient(d);
+  for (std::size_t r = 0; n > 0 && r < rows.size(); ++r)
+    if (!(target.log_density(rows[r].data(), gradient.data()) >= least)) far.push_back(r + 1);
+  if (!far.empty())
+    warnings.push_back(fmt::format(
+        "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
+        "no "
+        "hint of a mode, and chains that begin there may not arrive; give points near the modes",
+        far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", 1000 + 10.0 * d));
+  const int places = modes.empty() ? 0 : int(read_places(modes, d).size());
+  if (found.stopped == kSearchGiven && places > n)
+    warnings.push_back(fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
+                                   places, n, n == 1 ? "" : "s"));
+  else if (found.stopped != kSearchGiven && found.stopped != kSearchModes && places > 1)
+    warnings.push_back(
+        fmt::format("the {} places of --modes lead to one mode, which leaves nothing to compare{}", places,
+                    found.stopped == kSearchDimension ? "" : ": modes were searched for"));
+  return warnings;
 }
 
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {

@@ -11,6 +11,9 @@ namespace lockstep {
 /// they are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 
+/// Them again; UserError where the target's log density is not finite at one of them, in single precision.
+std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target);
+
 /// The places of `--modes`: of the modes.json of `lockstep modes`, or of a file as `--init` takes it. UserError unless they
 /// are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
@@ -19,6 +22,11 @@ std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int 
 /// else what a search finds that begins at the points of `--init` and there too. `plan`: of the search, but for these points.
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
                         const std::filesystem::path& modes, SearchPlan plan);
+
+/// What a user should know of the points of `--init` and the places of `--modes` after find_modes: points far below all that
+/// was found, from where chains may not arrive; and places of one and the same mode.
+std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
+                                     const std::filesystem::path& modes, const SearchResult& found);
 
 /// Where chains are to start.
 struct StartPlan {

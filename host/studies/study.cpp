@@ -70,7 +70,7 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
       p.config = sampler_config(s.run, p.target->dim(), p.target->tails());
       p.effective = p.config.effective;
     }
-    read_starts(s.run.init, p.target->dim());
+    usable_starts(s.run.init, *p.target);
     return p;
   } catch (const UserError& e) {
     throw UserError("setting \"" + s.label + "\": " + e.what());
