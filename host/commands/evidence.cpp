@@ -82,11 +82,20 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   const bool little = !f.failed.empty() && std::none_of(f.failed.begin(), f.failed.end(), names_missing) &&
                       f.preparation > kPreparation * c.gradients;
   if (little) f.failed.push_back("length");
-  if (little || beyond)
+  // What it has taken, with the iterations that the gate of length asks for.
+  const double least = c.is_resumable() && f.iterations > 0
+                           ? f.preparation + f.gradients * std::max(1.0, kLeastIterations / f.iterations)
+                           : std::max(gradients, kLeastOfOnePass);
+  if (beyond)
+    f.warnings.push_back(fmt::format(
+        "{:.3g} gradients are not enough: search, base and pilot alone took {:.2g} (of more they "
+        "take more), and the shortest run to be judged {:.2g} in all; give --gradients {:.2g} or more",
+        c.gradients, f.preparation, least, 2 * least));
+  else if (little)
     f.warnings.push_back(
         fmt::format("search, base and pilot took {:.2g} of the {:.2g} gradients; the run itself took "
-                    "{:.2g}{}: more --gradients",
-                    f.preparation, c.gradients, f.gradients, beyond ? " beyond them" : ""));
+                    "{:.2g}: more --gradients",
+                    f.preparation, c.gradients, f.gradients));
   std::sort(f.failed.begin(), f.failed.end());
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());
   if (f.interrupted) f.warnings.push_back("interrupted");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of real runs are read back from their summaries to the letter.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "host/commands/evidence.hpp"
 #include "host/commands/item_evidence.hpp"
+#include "host/commands/print_result.hpp"
 #include "host/commands/sample.hpp"
 #include "host/util/files.hpp"
 #include "tests/support/decoder.hpp"
@@ -52,6 +54,33 @@ TEST(EvidenceResult, IsReadBack) {
     EXPECT_TRUE(std::isfinite(result.log_z.estimate)) << method;
     EXPECT_EQ(result.diagnostics.base.empty(), method == std::string("pe"));
     EXPECT_EQ(result.items.empty(), method != std::string("pt"));
+  }
+}
+
+TEST(EvidenceResult, SaysWhichBudgetWouldDo) {
+  for (const char* method : {"st", "smc"}) {
+    RunOptions r = options("evidence", "two_modes", method);
+    r.gradients = 100;
+    r.chains = 0;
+    const auto result = std::get<EvidenceResult>(evidence(r));
+    EXPECT_EQ(result.verdict, "not established");
+    EXPECT_THAT(result.warnings,
+                ::testing::Contains(::testing::AllOf(::testing::HasSubstr("100 gradients are not enough"),
+                                                     ::testing::HasSubstr("give --gradients"))));
+  }
+}
+
+TEST(EvidenceResult, SpeaksOfOneModeInTheSingular) {
+  EvidenceResult r;
+  r.diagnostics.modes.base = true;
+  for (const int found : {1, 2}) {
+    r.diagnostics.modes.found = found;
+    ::testing::internal::CaptureStdout();
+    print_result(r);
+    std::fflush(stdout);
+    EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+                ::testing::HasSubstr(found == 1 ? "1 mode found, the base made of it"
+                                                : "2 modes found, a mixture of them the base"));
   }
 }
 
