@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/formats/data.hpp"
@@ -74,8 +75,19 @@ DataValue DataReader::at(const std::string& key) const {
   std::vector<std::string> given;
   for (const auto& item : data_.values.items()) given.push_back(item.key());
   for (const auto& [name, array] : data_.arrays) given.push_back(name);
-  refuse("the data of {} lack '{}' (the density is not defined without it). {}", what_, key,
-         near_or_known(key, given, "entries"));
+  const auto slip =
+      std::find_if(given.begin(), given.end(), [&](const std::string& name) { return is_slip(name, key); });
+  if (slip != given.end())
+    refuse(
+        "the data of {} lack '{}' (the density is not defined without it); entry '{}' is unknown: did you "
+        "mean '{}'? Rename it.",
+        what_, key, *slip, key);
+  const std::size_t hidden = given.size() > 10 ? given.size() - 5 : 0;
+  given.resize(given.size() - hidden);
+  for (std::string& name : given) name = one_line(name, 40);
+  refuse("the data of {} lack '{}' (the density is not defined without it). Add it; they give {}{}.", what_,
+         key, given.empty() ? "nothing" : fmt::format("{}", fmt::join(given, ", ")),
+         hidden > 0 ? fmt::format(" and {} more", hidden) : "");
 }
 
 int DataReader::depth(const std::string& key) const {

@@ -218,7 +218,7 @@ TEST_F(ArrayFiles, BadDataStopARun) {
     all.push_back(file);
     refuses(all, part);
   };
-  stops("x.npy", "lack 'means' (the density is not defined without it). Known entries: x.");
+  stops("x.npy", "lack 'means' (the density is not defined without it). Add it; they give x.");
   stops("x.npz", "holds texts");
 }
 

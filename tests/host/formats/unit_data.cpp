@@ -281,8 +281,8 @@ TEST_F(DataFiles, ReaderRefusesWrongShapesAndEntries) {
   says([](auto& r) { r.matrices("l", 3); }, "l of target t has 2 matrices (it must have 3");
   says([](auto& r) { r.matrices("half"); }, "(it must be an array of matrices)");
   says([](auto& r) { r.vector("means"); },
-       "the data of target t lack 'means' (the density is not defined without it). "
-       "Did you mean mean?");
+       "the data of target t lack 'means' (the density is not defined without it); entry 'mean' is unknown: "
+       "did you mean 'means'? Rename it.");
   EXPECT_HAS(complaint([] { DataReader({.values = json::array()}, "target t"); }),
              "the data of target t are []");
 }
@@ -324,7 +324,7 @@ TEST_F(DataFiles, ReaderTreatsArraysAlike) {
   says([](auto& r) { r.matrix("m", 3, 3); },
        "m of target t has 2 rows (it must have 3 to fit the rest). Correct the data.");
   says([](auto& r) { r.number("w"); },
-       "the data of target t lack 'w' (the density is not defined without it). Known entries: j, "
+       "the data of target t lack 'w' (the density is not defined without it). Add it; they give j, "
        "deep, l, m, nan, none, s, v.");
   says([](auto& r) { r.matrices("deep"); },
        "row 1, column 1 of matrix 1 of deep of target t is an array of shape [2] (a density needs finite "

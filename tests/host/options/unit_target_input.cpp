@@ -135,6 +135,11 @@ TEST_F(TargetInputTest, MisspeltEntriesAreRefusedOthersAllowed) {
   EXPECT_SAYS(complaint(with_data("{" + good + R"(, "covariance": [1, 2]})")), "Did you mean covariances?");
   EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1], "sd": [2]})")), "Did you mean sds?");
   EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1]})")), "both or neither");
+  EXPECT_SAYS(
+      complaint(with_data(R"({"means": [[1]], "weight": [1], "sds": [2]})")),
+      "lack 'weights' (the density is not defined without it); entry 'weight' is unknown: did you mean "
+      "'weights'? Rename it.");
+  EXPECT_SAYS(complaint(with_data(R"({"y": [[1]]})")), "Add it; they give y.");
   // A folder of tables may hold others.
   const auto folder = write("data.json", "").parent_path() / "tables";
   std::filesystem::create_directories(folder);
