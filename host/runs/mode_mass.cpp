@@ -136,7 +136,8 @@ HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunCont
 std::vector<double> share_errors(const ModeLibrary& library) {
   const std::vector<double> p = library.shares();
   std::vector<double> part(p.size(), 0.0), errors(p.size());  // p_k^2 v_k
-  if (library.size() == 1) return {0.0};                      // all of what was found
+  if (library.size() == 1)  // all of what was found; of which little is known where its mass is a guess
+    return {std::isnan(library[0].log_mass) || library[0].mass_known() ? 0.0 : NAN};
   double all = 0, guessed = 0;
   const double total = library.log_total();
   for (int k = 0; k < library.size(); ++k) {

@@ -175,6 +175,12 @@ TEST(ModeShape, SharesHaveNoErrorWhereMassesAreGuesses) {
   library[2].laplace_log_mass = -3;  // or 2 % by another guess
   errors = share_errors(library);
   for (const double e : errors) EXPECT_TRUE(std::isnan(e));
+  for (const double effective : {0.04, 0.3}) {  // one alone is all of what was found, if that is known
+    ModeLibrary one(1);
+    one.add(mode(Vector::Zero(1), Matrix::Identity(1, 1), 0, effective));
+    errors = share_errors(one);
+    EXPECT_EQ(std::isnan(errors[0]), effective < 0.05);
+  }
 }
 
 }  // namespace
