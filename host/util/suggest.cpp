@@ -101,7 +101,7 @@ std::string near_or_known(std::string_view name, const std::vector<std::string>&
   std::string near = did_you_mean(name, known);
   if (!near.empty()) return near;
   if (known.empty()) return fmt::format("There are no {}.", plural);
-  constexpr std::size_t all = 10, most = 5;
+  constexpr std::size_t all = 15, most = 5;
   const bool too_many = known.size() > all;
   std::vector<std::string> some = too_many ? nearest(name, known, most) : known;
   for (std::string& one : some) one = one_line(one, 40);

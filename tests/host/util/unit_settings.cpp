@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -58,9 +59,13 @@ TEST(Suggest, Phrases) {
   EXPECT_EQ(did_you_mean("metrik", {"metric", "beta"}), "Did you mean metric?");
   EXPECT_EQ(did_you_mean("qqqq", {"metric", "beta"}), "");
   EXPECT_EQ(near_or_known("qqqq", {"metric", "beta"}, "settings"), "Known settings: metric, beta.");
-  EXPECT_EQ(
-      near_or_known("qqqq", {"b1", "a", "b2", "c", "d", "e", "f", "g", "h", "i", "longest_one"}, "settings"),
-      "Known settings: b1, a, b2, c, d and 6 more.");
+  std::vector<std::string> many = {"b1", "a", "b2", "c", "d", "e", "f", "g", "h", "i", "longest_one"};
+  EXPECT_EQ(near_or_known("qqqq", many, "settings"),
+            "Known settings: b1, a, b2, c, d, e, f, g, h, i, longest_one.");
+  many.insert(many.end(), {"longest_two", "longest_three", "longest_four", "longest_five"});
+  EXPECT_THAT(near_or_known("qqqq", many, "settings"), ::testing::EndsWith("longest_five."));
+  many.push_back("longest_six");
+  EXPECT_EQ(near_or_known("qqqq", many, "settings"), "Known settings: b1, a, b2, c, d and 11 more.");
   EXPECT_EQ(near_or_known("qqqq", {std::string(500, 'x')}, "settings").size(), 57u);
   EXPECT_EQ(near_or_known("qqqq", {}, "settings"), "There are no settings.");
 }
