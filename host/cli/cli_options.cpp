@@ -48,10 +48,11 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
   const bool evidence = command == "evidence", check = command == "check", modes = command == "modes";
   std::vector<OptionSpec> specs = {
       {"--target", "NAME", text, what, "The density; lockstep targets lists them."},
-      evidence ? OptionSpec{"--method", "NAME", text, what,
-                            fmt::format("{}.", some_methods([](const auto&) { return true; }))}
-               : OptionSpec{"--sampler", "NAME", text, what,
-                            "The algorithm (default pe); lockstep samplers lists them."},
+      evidence
+          ? OptionSpec{"--method", "NAME", text, what,
+                       fmt::format("{}.\nWithout it: auto.", some_methods([](const auto&) { return true; }))}
+          : OptionSpec{"--sampler", "NAME", text, what,
+                       "The algorithm (default pe); lockstep samplers lists them."},
       {"--data", "FILE", text, what, "Data of the target: .json, .csv, .npz, .npy, or a folder of tables."},
       data_dir,
       {"--set", "SCOPE.KEY=VALUE", repeated, what,

@@ -250,6 +250,7 @@ TEST(CommandLineTest, HelpTeaches) {
   EXPECT_NE(help({"--help"}).text.find("the run was too short to judge (never of study)"), std::string::npos);
   EXPECT_NE(help({"study", "--help"}).text.find("Exit status: 0 even where settings fail"),
             std::string::npos);
+  EXPECT_NE(help({"evidence", "--help"}).text.find("Without it: auto."), std::string::npos);
   const std::string text = help({"sample", "--help"}).text;
   for (const char* part : {"What to sample:", "How long:", "Adaptation and starts:", "Where to compute:",
                            "Output:", "{\"x\": [[0, 0], [5, 5]]}", "(default 256)", "(default 1000)",
