@@ -2,6 +2,7 @@
 #include "targets/mixture.hpp"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <numeric>
 
 namespace lockstep {
@@ -111,9 +112,13 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
             std::to_string(d) + " dimensions). Give " + name + " the shape " + want);
   };
   expect(weights, "weights", {k});
-  for (double w : weights.values)
-    if (!(w > 0))
-      in.fail("weights has an entry that is not positive (a component must have weight). Leave it out");
+  const auto expect_positive = [&](const DataArray& a, const std::string& name, const std::string& why) {
+    const auto bad = std::find_if(a.values.begin(), a.values.end(), [](double v) { return !(v > 0); });
+    if (bad != a.values.end())
+      in.fail("entry " + std::to_string(bad - a.values.begin() + 1) + " of " + name + " is not positive (" +
+              why);
+  };
+  expect_positive(weights, "weights", "a component must have weight). Leave that component out");
   MixtureParameters p{d, means.values, weights.values, {}, {}};
   if (in.has("sds") == in.has("covariances"))
     in.fail(
@@ -122,9 +127,7 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
   if (in.has("sds")) {
     const DataArray sds = in.array("sds");
     expect(sds, "sds", {k});
-    for (double s : sds.values)
-      if (!(s > 0))
-        in.fail("sds has an entry that is not positive (a standard deviation is above zero). Correct it");
+    expect_positive(sds, "sds", "a standard deviation is above zero). Correct it");
     p.sds = sds.values;
   } else {
     const DataArray s = in.array("covariances");

@@ -102,10 +102,10 @@ TEST(MixtureData, EveryMistakeIsNamed) {
   EXPECT_THAT(mixture_complaint(with(good, "weights", {{1, 1, 1}, {1, 3}})),
               HasSubstr("weights has shape [1][3]"));
   EXPECT_THAT(mixture_complaint(with(good, "weights", {{1, 0, 1}, {3}})),
-              HasSubstr("weights has an entry that is not"));
+              HasSubstr("entry 2 of weights is not positive"));
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1, 1, 1}, {4}})), HasSubstr("sds has shape [4]"));
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, -1, 1}, {3}})),
-              HasSubstr("sds has an entry that is not"));
+              HasSubstr("entry 2 of sds is not positive"));
   EXPECT_THAT(mixture_complaint(with(good, "covariances", full.arrays.at("covariances"))),
               HasSubstr("both or neither"));
   MemoryInput neither = good;

@@ -105,8 +105,7 @@ TEST_F(CommandErrors, Data) {
   data_refused(R"({"means": [[0, 0]], "weights": [1], "covariances": [[1, 0], [0, 1]]})", "shape [1][2][2]");
   data_refused(R"({"means": [[0, 0]], "weights": [1], "covariances": [[[1, 2], [2, 1]]]})",
                "positive definite");
-  data_refused(R"({"means": [[0, 0]], "weights": [1], "sds": [-1]})",
-               "sds has an entry that is not positive");
+  data_refused(R"({"means": [[0, 0]], "weights": [1], "sds": [-1]})", "entry 1 of sds is not positive");
   data_refused(R"({"means": [[0, 0]], "weights": [1]})", "sds and covariances");
   data_refused(R"({"means": [[0, NaN]], "weights": [1], "sds": [1]})", "no NaN");
   data_refused(R"({"means": [[0, null]], "weights": [1], "sds": [1]})",
