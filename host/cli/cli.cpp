@@ -147,9 +147,16 @@ void read_run(const CLI::App& command, CommandLine& line) {
   GivenOptions given;
   // --out DIR --resume is enough to go on: the run wrote its options beside the checkpoint.
   if (on_line.values.value("resume", Settings()) == true && on_line.values.contains("out") &&
-      !on_line.values.contains("config") && !on_line.values.contains("target"))
-    on_line.set("config", (fs::path(on_line.values["out"].get<std::string>()) / "run.toml").string(),
-                "--out");
+      !on_line.values.contains("config") && !on_line.values.contains("target")) {
+    const std::string folder = on_line.values["out"];
+    const fs::path begun = fs::path(folder) / "run.toml";
+    if (!fs::exists(begun))
+      throw UserError(
+          fmt::format("{} holds no run to resume (there is no run.toml in it). Check the name, or leave out "
+                      "--resume and begin one, with --target.",
+                      folder));
+    on_line.set("config", begun.string(), "--out");
+  }
   if (on_line.values.contains("config")) {
     const std::string file = on_line.values["config"];
     on_line.values.erase("config");
