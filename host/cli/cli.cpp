@@ -125,9 +125,10 @@ void read_run(const CLI::App& command, CommandLine& line) {
     const SetOption option = parse_set(text);
     const std::string table = option.scope + "_settings", what = option.scope + "." + option.key;
     if (!samples && option.scope == "sampler")
-      throw UserError(
-          fmt::format("--set {} is for a sampler (lockstep {} uses settings of the target only). Remove it.",
-                      what, name));
+      throw UserError(fmt::format(
+          "--set {} is for a sampler (lockstep {} takes none of its settings; sample and evidence do). "
+          "Remove it, or give it to one of these.",
+          what, name));
     if (name != "modes" && option.scope == "search")
       throw UserError(fmt::format(
           "--set {} is for a search by itself (lockstep {} searches as it always does). Remove it.", what,

@@ -150,6 +150,10 @@ TEST(CommandLineTest, CheckOffersWhatItUses) {
   for (const char* flag : {"--json", "--out", "--draws", "--sampler", "--chains", "--iterations", "--quiet"})
     refuses({"check", "t", flag, "x"}, std::string(flag) + " is no option of lockstep check");
   refuses({"check", "t", "--set", "sampler.step_size=1"}, "--set sampler.step_size is for a sampler");
+  refuses(
+      {"modes", "--target", "t", "--set", "sampler.base=scout"},
+      "--set sampler.base is for a sampler (lockstep modes takes none of its settings; sample and evidence "
+      "do). Remove it, or give it to one of these.");
 }
 
 TEST(CommandLineTest, Study) {
