@@ -147,7 +147,8 @@ def schedule(run):
     barrier = run.get("diagnostics", "barrier")
     said = f"{len(ladder)} levels from the base (β = 0) to the target (β = 1)."
     if finite(barrier):
-        said += f" Communication barrier {barrier:.3g}: about {max(2, round(2 * barrier))} levels serve swaps best."
+        moves = "swaps" if paired else "moves of β"  # parallel tempering alone has rejections of swaps to show
+        said += f" Communication barrier {barrier:.3g}: about {max(2, round(2 * barrier))} levels serve {moves} best."
     if paired:
         said += " Dashed: the mean; where the barrier rises steeply, neighbouring levels differ most, and equal bars " \
                 "say that the ladder has adapted to that."

@@ -154,7 +154,8 @@ GATES = {
                "More --chains than starts; where a mode was left again, a longer run or a wider base."),
     "modes": (modes_visited, "all that should hold over 1 %",
               "Modes that were found before the run, and how many of those that should hold over 1 % were visited at "
-              "least a third as often as they should be. That there are no others nobody can know.",
+              "least a third as often as they should be. That there are no others nobody can know: narrow ones may hide "
+              "from any search, and --init takes hints.",
               "A mode is missing: run longer, with more --chains, or by another method."),
     "modes_mass": (lambda _: None, "known within a factor of 2, and most of the modes visited",
                    "What each mode that was found should hold, and whether draws met it.",

@@ -105,7 +105,11 @@ def check_every_picture(folder):
     assert (status, made, said) == (0, set(OF_EVIDENCE), ""), (status, made, said)
     check_pictures(folder, OF_EVIDENCE)
     assert "10 a chain" in page and "at least 8 a chain" in page and "lower bound" in page
-    assert "failed" not in page.split("</style>")[1]
+    assert "failed" not in page.split("</style>")[1] and "serve swaps best" in page
+    tempered = copy.deepcopy(EVIDENCE)
+    del tempered["diagnostics"]["rejection"]
+    page = draw(folder, tempered)[2]
+    assert "serve moves of β best" in page and "swap" not in page
 
 
 def check_what_there_is(folder):
