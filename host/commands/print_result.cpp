@@ -73,7 +73,7 @@ void print_modes(const ModesSummary& m) {
     fmt::print(" (hits {:.0f}{}{})", m.least_hits,
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
-  if (m.base) fmt::print(", a mixture of them the base");
+  if (m.base) fmt::print(", {}", *m.found == 1 ? "the base made of it" : "a mixture of them the base");
   if (m.expected && *m.expected > 0) {
     if (*m.expected == 1)
       fmt::print("; {} visited as it should be",
