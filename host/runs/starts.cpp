@@ -156,8 +156,7 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
   if (!far.empty())
     warnings.push_back(fmt::format(
         "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
-        "no "
-        "hint of a mode, and chains that begin there may not arrive; give points near the modes",
+        "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
         far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", 1000 + 10.0 * d));
   const int places = modes.empty() ? 0 : int(read_places(modes, d).size());
   if (found.stopped == kSearchGiven && places > n)
