@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kRefitFrom = 3e7;       // with less, what refits a scouted base is worth more to the chains
+constexpr double kRefitFrom = 5e6;       // gradients that pay for another pilot
 constexpr double kTypicalBarrier = 3.5;  // what a pilot's budget is laid out for
 
 std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const char* key, double standard,

@@ -29,8 +29,8 @@ const Lines& base_settings() {
        "starts of mean-field (default 2000), restarts of advi (64) and mixture (64 to 1024, by the budget), "
        "chains of warmup (128)"},
       {"bootstrap",
-       "rounds in which a pilot's particles refit the base (default 1 for a scouted one from 3e7 gradients "
-       "on, else 0)"},
+       "rounds in which a pilot's particles refit the base (default 0; from 5e6 gradients on a scouted one "
+       "is, once, where its pilot's particles are 1.2 times as wide as what it was made of)"},
       {"scout_particles", "particles of the scout (default 2048, fewer on small budgets)"}};
   return lines;
 }

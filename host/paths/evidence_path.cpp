@@ -90,8 +90,7 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
     return base_of_modes(context, c, base, modes.library);
   const bool bends = base.rough && first.divergences > kDiverging * first.gradients / c.pilot_leapfrog;
   if (bends) base.widen();
-  const int rounds = c.bootstrap >= 0 ? c.bootstrap : base.rough && !c.is(EvidenceKind::particles);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < c.bootstrap; ++round) {
     const std::string name = fmt::format("bootstrap {}", round);
     const Pilot& pilot = pilot_stage(with_own_numbers(context, name), name, base, pilot_options(c));
     base = refit_base(base, pilot, c.base_inflation);
@@ -133,9 +132,27 @@ PathResult run_particles(RunContext context, const EvidenceJob& job, const PathB
   }
 }
 
-PathResult run_after_pilot(RunContext context, const EvidenceJob& job, const PathBase& base) {
-  const EvidenceConfig& c = job.config;
+/// A scout's base, made of draws that the pilot's particles are this many times as wide as along some axis, is refitted from
+/// those, and the pilot made again from there: else the gate of bases fails where they are kNarrow times as wide.
+constexpr double kWorthRefit = 1.2;
+
+/// The pilot from the base, or from its refit.
+const Pilot& run_pilots(const RunContext& context, const EvidenceConfig& c, PathBase& base) {
   const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c, base));
+  if (c.bootstrap >= 0 || !base.rough) return pilot;
+  PathBase again = refit_base(base, pilot, c.base_inflation);
+  const std::vector<double> before = base.density.sd(), after = again.density.sd();
+  bool narrow = false;
+  for (std::size_t i = 0; i < after.size(); ++i) narrow |= after[i] * base.widened > kWorthRefit * before[i];
+  if (!narrow) return pilot;
+  if (base.widened > 1) again.widen();
+  base = std::move(again);
+  return pilot_stage(with_own_numbers(context, "refitted"), "refitted", base, pilot_options(c, base));
+}
+
+PathResult run_after_pilot(RunContext context, const EvidenceJob& job, PathBase& base) {
+  const EvidenceConfig& c = job.config;
+  const Pilot& pilot = run_pilots(context, c, base);
   if (!base.of_modes && pilot.jump_acceptance < kIdleJumps) context.jumps.reset();
   const double spent = base.gradients + pilot.gradients;
   MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);
@@ -187,7 +204,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   c.gradients = std::max(1.0, c.gradients - modes.gradients);
   const EvidenceJob job{c, run, whole.covariance};
   Stage<PathBase> stage(*context.stages, "base");
-  const PathBase& base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes));
+  PathBase base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes));
   if (context.jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
   const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
   auto [f, pilot] =
