@@ -9,6 +9,8 @@
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/run_context.hpp"
 #include "targets/mixture.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/known_modes.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/target_input.hpp"
 
@@ -125,6 +127,48 @@ TEST(ModeJump, LeavesThePathInvariant) {
   BaseDensity other = r.base.density;
   for (auto& c : other.components) c.mean += Vector(1, 1);
   EXPECT_GT(worst(r.after(0.3, kChains, 40, 0.3, Control::none, &other), kChains, r.truth(0.3)), 10);
+}
+
+/// Chains of units that know of some modes and components each.
+BatchCase of_known_modes(ModelKind kind) {
+  BatchCase c;
+  c.model.kind = kind;
+  c.model.pseudo_samples = kind == ModelKind::pseudo_extended ? 2 : 1;
+  c.transition = find_transition("mode_jump");
+  c.chains = 300;
+  c.iterations = 40;
+  c.prepare = [](Engine& e) { KnownModes::prepare(e, 60); };
+  return c;
+}
+
+// Units of all pairs of numbers stand side by side in the lanes of a pack. Components make draws of the base every second
+// time, whatever the model; without them each iteration is a jump, if there are two modes.
+TEST(ModeJump, ChainsGoByTheNumbersOfTheirOwnList) {
+  const auto target = make_target("gaussian");
+  for (const ModelKind kind : {ModelKind::plain, ModelKind::path, ModelKind::pseudo_extended})
+    for (const Precision precision : {Precision::single, Precision::mixed, Precision::double_}) {
+      BatchCase c = of_known_modes(kind);
+      c.precision = precision;
+      const BatchResult r = run_batch([&](const EngineSpec& s) { return target->engine(s); }, c);
+      const auto of = [&](int row, int chain) { return r.stats[std::size_t(row) * c.chains + chain]; };
+      double jumps = 0, coins = 0;
+      for (int i = 0; i < c.chains; ++i) {
+        const int modes = KnownModes::modes_of(i / 5), components = KnownModes::components_of(i / 5);
+        const double proposed = of(kStatRows + int(ModeJump::proposed), i),
+                     jumped = of(kStatRows + int(ModeJump::accepted), i),
+                     drawn = of(stat_accepted, i) - jumped;
+        EXPECT_LE(proposed, modes < 2 ? 0 : c.iterations) << i;
+        EXPECT_LE(jumped, proposed) << i;
+        if (components == 0) {
+          EXPECT_EQ(proposed, modes < 2 ? 0 : c.iterations) << i;
+          EXPECT_EQ(drawn, 0) << i;
+          continue;
+        }
+        EXPECT_GT(drawn, 0) << i;
+        if (modes >= 2) jumps += proposed, coins += c.iterations;
+      }
+      EXPECT_LT(std::abs(jumps / coins - 0.5), 4 * std::sqrt(0.25 / coins)) << int(kind);
+    }
 }
 
 /// Draws of two modes of half of the mass each, one of a width that steps are far too long for, and where an iteration

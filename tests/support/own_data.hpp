@@ -4,8 +4,8 @@
 // of a unit share; steps until they see fit; positions in double and an implicit solve; an accumulator that each chain
 // closes at an iteration of its own.
 #include "kernels/hmc.hpp"
-#include "kernels/mode_jump.hpp"
 #include "targets/engine.hpp"
+#include "tests/support/known_modes.hpp"
 
 namespace lockstep::testing {
 
@@ -292,31 +292,6 @@ struct Tours : Hmc {
     w.count(sum, select(closes, total, V(0.0)));
     w.fields.set(0, select(closes, V(0.0), n));
     w.fields.set(1, select(closes, V(0.0), total));
-  }
-};
-
-/// The library's jumps between modes, told of some.
-struct KnownModes : ModeJump {
-  /// Unit u knows of (u + 3) modulo 4 modes, of different widths, correlated.
-  static void prepare(Engine& engine, int units) {
-    UnitList lists;
-    const int d = engine.dim();
-    for (int u = 0; u < units; ++u) {
-      auto& list = lists[u];
-      list.insert(list.end(), {double((u + 3) % 4), 0});
-      for (int k = 0; k < (u + 3) % 4; ++k) {
-        const double width = 0.7 + 0.25 * k, off = 0.3 - 0.2 * k;
-        for (int i = 0; i < d; ++i) list.push_back(0.7 * k - 0.6 + 0.2 * ((i + k + u) % 3));
-        // L = width I + off below the diagonal in its first column; L^-1 likewise.
-        for (int i = 0; i < d; ++i)
-          for (int j = 0; j <= i; ++j)
-            list.push_back(i == j ? 1 / width : j == 0 ? -off / (width * width) : 0);
-        for (int i = 0; i < d; ++i)
-          for (int j = 0; j <= i; ++j) list.push_back(i == j ? width : j == 0 ? off : 0);
-        list.push_back(d * std::log(width));
-      }
-    }
-    engine.set_shared(0, lists);
   }
 };
 
