@@ -64,6 +64,9 @@ BatchCase make_case(ModelKind kind = ModelKind::plain) {
   name_transitions<Transition>(spec);
   c.transition = spec.transition;
   c.then = spec.then;
+  // Those that go to draws of a base ask for its density.
+  if (std::is_same_v<Transition, KnownModes> && kind == ModelKind::path)
+    c.model.base = base_number<NormalMixture>();
   c.chains = 75;
   c.iterations = 8;
   c.chees = true;

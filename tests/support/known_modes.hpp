@@ -16,6 +16,12 @@ struct KnownModes : ModeJump {
   static int modes_of(int unit) { return (unit + 3) % 4; }
   static int components_of(int unit) { return std::array{0, 1, 3}[std::size_t(unit % 3)]; }
 
+  /// Of component b of a unit: its weight's share below, its mean, and L = diagonal I + off below it in the first column.
+  static double weight_before(int b) { return 0.4 * b; }  // weights 0.4, 0.4, 0.2
+  static double mean(int unit, int b, int i) { return 0.5 - 0.6 * b + 0.2 * ((i + b + unit) % 3); }
+  static double diagonal(int b) { return 1.2 + 0.3 * b; }
+  static double off(int b) { return 0.2 - 0.3 * b; }
+
   /// Of different widths, correlated.
   static void prepare(Engine& engine, int units) {
     UnitList lists;
@@ -31,10 +37,10 @@ struct KnownModes : ModeJump {
         list.push_back(d * std::log(width));
       }
       for (int b = 0; b < components_of(u); ++b) {
-        for (int i = 0; i < d; ++i) list.push_back(0.5 - 0.6 * b + 0.2 * ((i + b + u) % 3));
+        for (int i = 0; i < d; ++i) list.push_back(mean(u, b, i));
         put_triangle(list, d, 0, 0);  // nobody comes back from there
-        put_triangle(list, d, 1.2 + 0.3 * b, 0.2 - 0.3 * b);
-        list.push_back(0.4 * b);  // weights 0.4, 0.4, 0.2
+        put_triangle(list, d, diagonal(b), off(b));
+        list.push_back(weight_before(b));
       }
     }
     engine.set_shared(0, lists);
