@@ -75,48 +75,56 @@ struct ModeJump : WithoutGradients {
       at += kRows * i + kRows * (kRows + 1) / 2;
     }
   }
-  /// The squared Mahalanobis distance of x from mode k; where it is beyond `most` in every lane, a part of it that is.
-  template <class V, class Read, class X>
-  LOCKSTEP_FN static V distance(int d, int k, V most, Read read, X x) {
-    const int place = kHeader + k * mode_length(d);
-    V sum = V(0.0);
-    lower_times<V>(
-        d, [&](int) { return V(0.0); }, [&](int e) { return read(place + d + e); },
-        [&](int j) { return x(j) - read(place + j); },
-        [&](int, V z) {
-          sum = fma(z, z, sum);
-          return any(sum <= most);
-        });
-    return sum;
-  }
+  /// The modes that lanes know, in `dim` dimensions: `count` of each lane, `most` of any. read(index): a number of the list,
+  /// for all lanes.
+  template <class V, class Read>
+  struct Known {
+    int dim, most;
+    V count;
+    Read read;
+    /// The squared Mahalanobis distance of x from mode k, where x(i) is row i; where it is beyond `least` in every lane, a
+    /// part of it that is.
+    template <class X>
+    LOCKSTEP_FN V distance(int k, V least, X x) const {
+      const int place = kHeader + k * mode_length(dim);
+      V sum = V(0.0);
+      lower_times<V>(
+          dim, [&](int) { return V(0.0); }, [&](int e) { return read(place + dim + e); },
+          [&](int j) { return x(j) - read(place + j); },
+          [&](int, V z) {
+            sum = fma(z, z, sum);
+            return any(sum <= least);
+          });
+      return sum;
+    }
+  };
   /// Which mode is nearest to x, its squared distance, and 1 where another is as near.
   template <class V>
   struct Nearest {
     V mode, distance, tied;
   };
-  /// `read(index)`: a number of the list, for all lanes. `x(i)`: row i of the point.
   template <class V, class Read, class X>
-  LOCKSTEP_FN static Nearest<V> nearest(int d, int modes, V count, Read read, X x) {
+  LOCKSTEP_FN static Nearest<V> nearest(const Known<V, Read>& known, X x) {
     Nearest<V> n{V(0.0), V(1e300), V(0.0)};
-    for (int k = 0; k < modes; ++k) {
-      const V here = distance(d, k, n.distance, read, x);
-      const auto known = V(double(k)) < count;
-      const auto nearer = mask_and(known, here < n.distance);
-      const auto as_near = mask_and(known, mask_and(here <= n.distance, here >= n.distance));
+    for (int k = 0; k < known.most; ++k) {
+      const V here = known.distance(k, n.distance, x);
+      const auto there_is = V(double(k)) < known.count;
+      const auto nearer = mask_and(there_is, here < n.distance);
+      const auto as_near = mask_and(there_is, mask_and(here <= n.distance, here >= n.distance));
       n.tied = select(nearer, V(0.0), select(as_near, V(1.0), n.tied));
       n.distance = select(nearer, here, n.distance);
       n.mode = select(nearer, V(double(k)), n.mode);
     }
     return n;
   }
-  /// 1 where mode `to`, at this squared distance of x, is nearer to it than all others.
+  /// 1 where `good` is and mode `to`, at the squared distance `at` of x, is nearer to it than all others.
   template <class V, class Read, class X>
-  LOCKSTEP_FN static V nearest_is(V to, V at, V good, int d, int modes, V count, Read read, X x) {
-    for (int k = 0; k < modes && any(good > V(0.5)); ++k) {
+  LOCKSTEP_FN static V nearest_is(const Known<V, Read>& known, V to, V at, V good, X x) {
+    for (int k = 0; k < known.most && any(good > V(0.5)); ++k) {
       // Lanes of mode k itself and those that are lost already ask for nothing.
-      const auto another = mask_and(V(double(k)) < count, abs(to - V(double(k))) > V(0.5));
-      const V most = select(mask_and(another, good > V(0.5)), at, V(-1.0));
-      good = select(distance(d, k, most, read, x) <= most, V(0.0), good);
+      const auto another = mask_and(V(double(k)) < known.count, abs(to - V(double(k))) > V(0.5));
+      const V least = select(mask_and(another, good > V(0.5)), at, V(-1.0));
+      good = select(known.distance(k, least, x) <= least, V(0.0), good);
     }
     return good;
   }
@@ -161,7 +169,8 @@ struct ModeJump : WithoutGradients {
     const E base_before = redraws ? log_base() : E(0);
     auto good = max(fresh, count - V(1.0)) > V(0.5);
     const auto go = [&](auto read) {
-      const auto from = nearest<V>(d, modes, count, read, row);
+      const Known<V, decltype(read)> known{d, modes, count, read};
+      const auto from = nearest(known, row);
       V to = select(other >= from.mode, other + V(1.0), other);
       if (redraws) to = select(fresh > V(0.5), count + component<V>(w, draw, count, length), to);
       const V header = V(double(kHeader));
@@ -194,8 +203,7 @@ struct ModeJump : WithoutGradients {
       V sure = V(1.0) - from.tied;
       // x' is as far from k as x is from j. Draws of the base need no way back.
       if constexpr (kChecks)
-        sure =
-            nearest_is(to, from.distance, select(fresh > V(0.5), V(0.0), sure), d, modes, count, read, row);
+        sure = nearest_is(known, to, from.distance, select(fresh > V(0.5), V(0.0), sure), row);
       good = mask_and(good, max(fresh, sure) > V(0.5));
     };
     if (any(good)) w.shared.each_unit(0, go);  // where no lane jumps there may be no list
