@@ -153,9 +153,9 @@ void read_run(const CLI::App& command, CommandLine& line) {
     const fs::path begun = fs::path(folder) / "run.toml";
     if (!fs::exists(begun))
       throw UserError(
-          fmt::format("{} holds no run to resume (there is no run.toml in it). Check the name, or leave out "
-                      "--resume and begin one, with --target.",
-                      folder));
+          fmt::format("{} holds no run to resume (there is no {}). Check the name, or leave out --resume and "
+                      "begin one, with --target.",
+                      folder, begun.string()));
     on_line.set("config", begun.string(), "--out");
   }
   if (on_line.values.contains("config")) {

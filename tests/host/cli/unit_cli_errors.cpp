@@ -95,7 +95,7 @@ TEST(CommandLineTest, RefusesFilesWithoutAPlace) {
   refuses(sample({"--resume"}),
           "--resume has no --out (a run resumes from the checkpoint there). Add --out DIR.");
   refuses({"sample", "--resume", "--out", "no-such-folder"},
-          "no-such-folder holds no run to resume (there is no run.toml in it).");
+          "no-such-folder holds no run to resume (there is no no-such-folder/run.toml).");
   refuses(sample({"--checkpoint", "5"}),
           "--checkpoint has no --out (checkpoints are kept there). Add --out DIR.");
   refuses(sample({"--thin", "2"}),
