@@ -3,34 +3,24 @@
 // lanes and however the work is divided.
 #include <gtest/gtest.h>
 
-#include "targets/gaussian.hpp"
 #include "tests/support/block_transitions.hpp"
 #include "tests/support/lane_engines.hpp"
 #include "tests/support/parity.hpp"
+#include "tests/support/three_axes.hpp"
 
 namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
 
-/// A Gaussian in three dimensions.
-struct Fixture {
-  ParameterPool pool;
-  Gaussian density;
-  Fixture() {
-    density.dim = 3;
-    density.mean = pool.add({-0.1, 0.1, 0.3});
-    density.inv_sd = pool.add({1.25, 0.9, 0.7});
-  }
-  EngineFactory factory(int width = 0) const {
-    return [this, width](EngineSpec spec) {
-      if (width != 0) spec.pack_width = width;
-      return blocks_of_any_width(density, spec,
-                                 spec.model.kind == ModelKind::path
-                                     ? block_transitions<Library<KnownModes>, OpaquePath>()
-                                     : block_transitions<Library<KnownModes>, OpaqueExtended>());
-    };
-  }
-};
+EngineFactory factory(int width = 0) {
+  return [width](EngineSpec spec) {
+    if (width != 0) spec.pack_width = width;
+    return blocks_of_any_width(three_axes(), spec,
+                               spec.model.kind == ModelKind::path
+                                   ? block_transitions<Library<KnownModes>, OpaquePath>()
+                                   : block_transitions<Library<KnownModes>, OpaqueExtended>());
+  };
+}
 
 struct Named {
   const char* name;
@@ -53,18 +43,16 @@ std::vector<Named> cases() {
 }
 
 TEST(BaseRedraws, NoBitDependsOnTheDivisionOfTheWork) {
-  const Fixture f;
   for (const auto& [name, c] : cases()) {
-    const BatchResult whole = run_batch(f.factory(), c);
-    for (const int width : {4, 32}) EXPECT_EQ(run_batch(f.factory(width), c), whole) << name << " " << width;
-    EXPECT_EQ(run_batch(f.factory(), c, {.threads = 3, .launches = {2}, .engines = {7, 40}}), whole) << name;
+    const BatchResult whole = run_batch(factory(), c);
+    for (const int width : {4, 32}) EXPECT_EQ(run_batch(factory(width), c), whole) << name << " " << width;
+    EXPECT_EQ(run_batch(factory(), c, {.threads = 3, .launches = {2}, .engines = {7, 40}}), whole) << name;
   }
 }
 
 TEST(BaseRedraws, ScalarReferenceTakesThePacksTransitions) {
-  const Fixture f;
   for (const auto& [name, c] : cases()) {
-    const Parity p = compare_transitions(f.factory(), f.factory(1), c);
+    const Parity p = compare_transitions(factory(), factory(1), c);
     EXPECT_LE(p.position, 1e-5) << name;
     EXPECT_LE(p.cache, 5e-4) << name;
     EXPECT_LE(p.closest, 1e-4) << name << ": " << p.apart << " decisions differ";
@@ -108,15 +96,14 @@ Redraw redraw_of(const StreamKey& key, int unit, int chain) {
 }
 
 TEST(BaseRedraws, AreTheHostsDrawsOfTheirComponents) {
-  const Fixture f;
   for (const int width : {0, 1, 4, 32}) {
     BatchCase c = cases()[1].batch;
     c.tempering = Tempering::fixed;
     c.chains = 300;
     c.iterations = 1;
-    const BatchResult after = run_batch(f.factory(width), c);
+    const BatchResult after = run_batch(factory(width), c);
     c.iterations = 0;
-    const BatchResult before = run_batch(f.factory(width), c);
+    const BatchResult before = run_batch(factory(width), c);
     int accepted = 0, refused = 0, left_alone = 0;
     for (int chain = 0; chain < c.chains; ++chain) {
       const int unit = chain / 5;

@@ -8,30 +8,15 @@
 
 #include "kernels/lbfgs.hpp"
 #include "targets/engine_cpu.hpp"
-#include "targets/gaussian.hpp"
 #include "tests/support/engines.hpp"
 #include "tests/support/invariance.hpp"
 #include "tests/support/lane_engines.hpp"
 #include "tests/support/own_data.hpp"
+#include "tests/support/three_axes.hpp"
 
 namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
-
-/// A Gaussian in three dimensions, not of the library's compiled sizes.
-struct Fixture {
-  ParameterPool pool;
-  Gaussian density;
-  Fixture() {
-    density.dim = 3;
-    density.mean = pool.add({-0.1, 0.1, 0.3});
-    density.inv_sd = pool.add({1.25, 0.9, 0.7});
-  }
-};
-const Gaussian& density() {
-  static const Fixture fixture;
-  return fixture.density;
-}
 
 /// By blocks where a spec asks for them; else fused.
 template <class Transition, class Model, class OpaqueModel>
@@ -39,8 +24,8 @@ std::unique_ptr<Engine> make_one(const EngineSpec& spec) {
   if constexpr (std::derived_from<Transition, TransitionDefaults>)
     if (!spec.blocks)
       return std::make_unique<EngineOf<OneTransition<Transition>, Model, float, double>>(
-          make_model<Model>(density(), spec.model), spec);
-  return blocks_of_any_width(density(), spec, block_transitions<Transition, OpaqueModel>());
+          make_model<Model>(three_axes(), spec.model), spec);
+  return blocks_of_any_width(three_axes(), spec, block_transitions<Transition, OpaqueModel>());
 }
 template <class Transition>
 EngineFactory factory() {
