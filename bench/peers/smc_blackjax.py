@@ -33,18 +33,23 @@ from scipy.stats import chi2
 import densities
 
 
-def smc(log_density, sd, options):
-    """key -> (log Z, temperatures)."""
-    def log_prior(x):
+def normal(sd):
+    """(log density, draws) of N(0, diag(sd^2))."""
+    def log_density(x):
         return -0.5 * jnp.sum((x / sd) ** 2) - jnp.sum(jnp.log(sd)) - 0.5 * sd.size * np.log(2 * np.pi)
+    return log_density, lambda key, n: sd * jax.random.normal(key, (n, sd.size))
 
+
+def smc(log_density, dim, base, options):
+    """key -> (log Z, temperatures); `base` as `normal` returns it."""
+    log_prior, draws = base
     hmc = blackjax.hmc.build_kernel()
 
     def step(key, state, density, step_size, inverse_mass_matrix):
         return hmc(key, state, density, step_size, inverse_mass_matrix, options.leapfrogs)
     algorithm = blackjax.adaptive_tempered_smc(
         log_prior, lambda x: log_density(x) - log_prior(x), step, blackjax.hmc.init,
-        blackjax.smc.extend_params({"step_size": options.step, "inverse_mass_matrix": jnp.ones(sd.size)}),
+        blackjax.smc.extend_params({"step_size": options.step, "inverse_mass_matrix": jnp.ones(dim)}),
         blackjax.smc.resampling.systematic, options.ess, num_mcmc_steps=options.moves)
 
     def iteration(at):
@@ -56,7 +61,7 @@ def smc(log_density, sd, options):
     @jax.jit
     def run(key):
         of_start, key = jax.random.split(key)
-        state = algorithm.init(sd * jax.random.normal(of_start, (options.particles, sd.size)))
+        state = algorithm.init(draws(of_start, options.particles))
         return jax.lax.while_loop(lambda at: at[1].tempering_param < 1, iteration, (key, state, 0.0, 0))[2:]
     return run
 
@@ -113,7 +118,7 @@ def main():
     truth = float(dict(line.split(",") for line in (options.folder / "truth.csv").read_text().split())["log_Z"])
     sd = np.sqrt(1 + eigenvalues)
 
-    run = smc(target.one, jnp.asarray(sd, jnp.float32), options)
+    run = smc(target.one, sd.size, normal(jnp.asarray(sd, jnp.float32)), options)
     cold = time.perf_counter()
     jax.block_until_ready(run(jax.random.key(0)))
     cold = time.perf_counter() - cold

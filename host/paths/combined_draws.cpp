@@ -8,9 +8,12 @@
 namespace lockstep {
 namespace {
 
-void widen(LogZ& z, double by) {
-  z.se = std::hypot(z.se, by);
-  z.unscaled_se = std::hypot(z.unscaled_se, by);
+/// With an error beside that of the groups which these do not show. Degrees of freedom as Satterthwaite (1946) has them: this
+/// one was not estimated.
+LogZ widened(const LogZ& z, double by) {
+  const double unscaled = std::hypot(z.unscaled_se, by);
+  const double df = std::floor(z.df * std::pow(unscaled / z.unscaled_se, 4));
+  return {z.estimate, std::hypot(z.se, by), unscaled, std::min(df, 1e4)};
 }
 
 /// Sums over groups, and of all but one of them.
@@ -65,20 +68,22 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
     }
   }
   const double unmet = Combined::unmet(draws) + 1 / all.top + (states > 0 ? 0 : out.beyond);
-  out.log_z = log_mean(z, draws.log_scale).value();
-  widen(out.log_z, unmet);
+  out.log_z = widened(log_mean(z, draws.log_scale).value(), unmet);
   out.moments = weighted_moments(layout, sums);
   WeightedMoments& m = out.moments;
-  const auto widen_all = [&](std::vector<double>& se, auto&& scale) {
-    for (std::size_t i = 0; i < se.size(); ++i) se[i] = std::hypot(se[i], unmet * scale(i));
-  };
-  const auto sd = [&](std::size_t i) { return std::sqrt(std::max(0.0, m.variance(int(i)))); };
-  widen_all(m.mean_se, sd);
-  widen_all(m.mean_unscaled_se, sd);
-  widen_all(m.second_se, [&](std::size_t i) { return m.second[i]; });
-  widen_all(m.quantity_se, [&](std::size_t i) {
-    return m.quantity_se[i] == 0 ? 0 : is_probability(target.quantities()[i]) ? 1 : std::abs(m.quantity[i]);
-  });
+  for (std::size_t i = 0; i < m.mean.size(); ++i) {
+    const double sd = std::sqrt(std::max(0.0, m.variance(int(i))));
+    const LogZ mean = widened({m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}, unmet * sd);
+    m.mean_se[i] = mean.se;
+    m.mean_unscaled_se[i] = mean.unscaled_se;
+    m.mean_df[i] = mean.df;
+    m.second_se[i] = std::hypot(m.second_se[i], unmet * m.second[i]);
+  }
+  for (std::size_t i = 0; i < m.quantity.size(); ++i) {
+    if (m.quantity_se[i] == 0) continue;
+    const double scale = is_probability(target.quantities()[i]) ? 1 : std::abs(m.quantity[i]);
+    m.quantity_se[i] = std::hypot(m.quantity_se[i], unmet * scale);
+  }
   return out;
 }
 

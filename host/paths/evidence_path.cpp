@@ -128,7 +128,9 @@ PathResult run_particles(RunContext context, const EvidenceJob& job, const PathB
     f.gradients = pilot.gradients;
     f.iterations = double(pilot.ladder.size());
     f.seconds = seconds_since(clock);
-    return {std::move(f), pilot};
+    PathResult out{std::move(f), pilot};
+    if (!context.jumps) out.pilot.jump_acceptance = trial.jump_acceptance;  // for which they were dropped
+    return out;
   }
 }
 

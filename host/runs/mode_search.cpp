@@ -175,10 +175,8 @@ class Search {
   int round_size() const {
     if (round_ == 0) return plan_.first_starts;
     const double left = (budget_ - spent() - mass_cost()) / cost_;
-    // Foretold starts leave few descents, which are made side by side: then more starts at a time, within the memory.
-    const double most =
-        cost_ < 2 ? std::clamp(kDescentBytes / (32.0 * dim_), double(kRoundStarts), double(kForetoldStarts))
-                  : kRoundStarts;
+    // Foretold starts leave few descents, which are made side by side: then more starts at a time.
+    const double most = cost_ < 2 ? starts_at_once(dim_) : kRoundStarts;
     return int(std::clamp(left, 1.0, std::min(plan_.first_starts * std::pow(kGrowth, round_), most)));
   }
 
@@ -368,6 +366,9 @@ int most_modes(int dim) {
 }
 int descents_at_once(int dim) {
   return int(std::clamp(kDescentBytes / (8.0 * 20 * dim), 64.0, double(kRoundStarts)));
+}
+int starts_at_once(int dim) {
+  return int(std::clamp(kDescentBytes / (32.0 * dim), double(kRoundStarts), double(kForetoldStarts)));
 }
 
 double SearchResult::least_hits() const {

@@ -14,9 +14,10 @@ inline constexpr double kSearchShare = 0.25, kPlannedGradients = 1e7;
 
 /// So many modes are more than a run can be made of: most have been met once.
 inline constexpr int kManyModes = 200;
-/// Modes that a library may hold, and descents side by side: fewer in high dimensions, for their memory.
+/// Modes that a library may hold, descents side by side, and starts of a round: fewer in high dimensions, for their memory.
 int most_modes(int dim);
 int descents_at_once(int dim);
+int starts_at_once(int dim);
 
 /// What descents after the first round go down: -log density, or what is left of it beside the modes known, in one of the
 /// forms of kernels/residual_lbfgs.hpp.

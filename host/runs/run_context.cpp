@@ -195,13 +195,14 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   stage(engine(model, size.adapting_units, double(size.crowd), false),
         particles * d + crowd * (3 * rows + sums + carried));
   if (size.searches && size.dim <= kMostSearchedDim) {
-    // Descents side by side, differences of gradients, and the library, which outlives them.
+    // Descents side by side, differences of gradients, a round's starts with their gradients and once more those that
+    // descend, and the library, which outlives them.
     EngineSpec descents = engine_spec(context, {}, {0}, kTile);
     descents.transition = find_transition("lbfgs");
     descents.precision = Precision::double_;
     const double at_once = descents_at_once(size.dim), around = std::clamp(2 * d, 256.0, 1024.0);
     stage(std::ceil((at_once + around) / kTile) * double(context.target->engine(descents)->bytes()),
-          5 * d * (at_once + 2 * d) + 2 * d * d * most_modes(size.dim));
+          5 * d * (at_once + 2 * d) + 3 * d * starts_at_once(size.dim) + 2 * d * d * most_modes(size.dim));
   }
   // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
   const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);

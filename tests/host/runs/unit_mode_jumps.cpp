@@ -136,12 +136,10 @@ TEST(ModeJumps, PathsDropThemWhereHardlyOneIsAccepted) {
       const double accepted = s.diagnostics.modes.jump_acceptance,
                    each = (s.cost.gradients - s.cost.warmup_gradients) /
                           (double(s.chains) * double(s.iterations));
-      if (method == std::string("smc")) {
-        EXPECT_EQ(std::isnan(accepted), !kept) << accepted;
-      } else {
+      if (method != std::string("smc")) {
         EXPECT_NEAR(each, steps + int(kept), 0.3) << method << weight << ": some lengths are drawn";
-        EXPECT_LT(accepted, kept ? 1 : kIdleJumps);
       }
+      EXPECT_LT(accepted, kept ? 1 : kIdleJumps) << method;
       if (kept) {
         EXPECT_GT(accepted, 0.1) << method;
       }

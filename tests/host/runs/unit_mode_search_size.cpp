@@ -50,7 +50,8 @@ TEST(ModeSearchSize, LooksAtManyThousandStartsInManyDimensions) {
   for (int k = 0; k < 10; ++k) EXPECT_NEAR(shares[k], (k + 1) / 55.0, 4 * 0.02);
 }
 
-// The engines of a search, of as many descents and differences side by side as it makes, and the modes that it may keep.
+// The engines of a search, of as many descents and differences side by side as it makes, a round's starts with their
+// gradients, and the modes that it may keep.
 TEST(ModeSearchSize, IsWithinThePlanOfMemory) {
   for (const int dim : {1, 2, 10, 40, 400, 2000}) {
     MemoryInput in;
@@ -63,9 +64,10 @@ TEST(ModeSearchSize, IsWithinThePlanOfMemory) {
     PointEngine descents(c.context, 0, descents_at_once(dim), find_transition("lbfgs"), {1}),
         points(c.context, 0, std::clamp(2 * dim, 256, 1024));
     const double engines = double(descents.engine().bytes()) + double(points.engine().bytes()),
-                 library = 8.0 * most_modes(dim) * dim * (dim + 1);
-    EXPECT_GE(planned, engines + library) << dim;
-    EXPECT_LT(planned, 4 * (engines + library)) << dim;
+                 library = 8.0 * most_modes(dim) * dim * (dim + 1),
+                 starts = 8.0 * 2 * dim * starts_at_once(dim);
+    EXPECT_GE(planned, engines + library + starts) << dim;
+    EXPECT_LT(planned, 4 * (engines + library + starts)) << dim;
     size.searches = false;
     EXPECT_LT(planned_memory(c.context, {}, size).host, engines)
         << dim << ": it is the search that is seen here";
