@@ -137,9 +137,9 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   }
 }
 
-/// Of modes of which nobody knows what they hold, though by Laplace's approximation it is little (there may be a peak on top
-/// of something wide): where many descents came to rest a run has to have been, if it would be much were the mode as wide as
-/// any that is known.
+/// Of modes that resemble no normal, and hold little as far as one drawn from their curvature can tell (there may be a peak
+/// on top of something wide): where many descents came to rest a run has to have been, if it would be much were the mode as
+/// wide as any that is known.
 void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws& draws, double log_z,
                   int threads) {
   const ModeLibrary& library = found.library;
@@ -147,9 +147,9 @@ void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws&
   double widest = -INFINITY;
   for (int k = 0; k < library.size(); ++k) widest = std::max(widest, library.log_volume(k));
   for (int k = 0; k < library.size(); ++k) {
-    const Due due = due_of(library[k], log_z);
-    if (!due.known && due.share <= kLeastShare &&
-        due.share * std::exp(widest - library.log_volume(k)) > kLeastShare &&
+    const double share = due_of(library[k], log_z).share;
+    if (!(library[k].effective_share >= kResembles * usual_effective_share(library.dim())) &&
+        share <= kLeastShare && share * std::exp(widest - library.log_volume(k)) > kLeastShare &&
         library[k].hits > kSought * found.total_hits())
       sought.push_back(k);
   }

@@ -75,6 +75,8 @@ TEST(ModeGate, WhereManyDescentsEndARunHasToHaveBeen) {
   EXPECT_EQ(judged(r, 0, 0).failed, "");
   r.library[0].hits = 10;
   EXPECT_EQ(judged(r, 0, 4).failed, "") << "were it as wide, it would still be little";
+  r.library[1].effective_share = 0.1;
+  EXPECT_EQ(judged(r, 0, 0).failed, "modes_mass") << "that it is little is what a normal says which it does not resemble";
   r.library[1].effective_share = 0.5;
   EXPECT_EQ(judged(r, 0, 0).failed, "") << "what it holds is known to be little";
 }
