@@ -256,7 +256,7 @@ def planted_cases(runner, options):
         if options.hint != "none":
             path = Path(runner.folder.name) / f"hint {name[0]}.json"
             places = case[1]["means"]
-            path.write_text(json.dumps({"x": places} if options.hint == "init" else {"modes": [{"x": p} for p in places]}),
+            path.write_text(json.dumps({"x": places} if options.hint == "init" else {"modes": [{"place": p} for p in places]}),
                             encoding="utf-8")
             hint = [f"--{options.hint}", str(path)]
         plain = (case[0], case[1], [] if case[2] == "short" else case[2])

@@ -18,7 +18,7 @@ namespace lockstep {
 /// that does not change. Costs the gradient of the new point. Sources: Andricioaei, Straub & Voter (2001), Sminchisescu &
 /// Welling (2011), with a map between modes in place of a shift.
 ///
-/// Where the list has the components of the chain's base, every second time (on a path at beta = 0 always) the sample is
+/// Where the list has the components of the chain's base, every second time (on a path at beta = 0, and where there is no other mode, always) the sample is
 /// replaced by a draw x' of the base instead, accepted with min(1, density(x') base(x) / (density(x) base(x'))): at beta = 0
 /// always. What a chain has seen of the base's components is else as old as its last walk from one to the other, which no
 /// trajectory takes from a mode that is narrow beside them; then log Z lacks their weight.
@@ -244,7 +244,8 @@ struct ModeJump : WithoutGradients {
       if (!any(components > V(0.5))) return V(0.0);
       const V coin = cast<V>(draw.uniform(Purpose::base_draw, kCoinBlock));
       const V beta = model.samples() > 1 ? V(1.0) : cast<V>(model.template beta<L>(w.x, w.parameters, 0));
-      const V redraws = select(coin < V(0.5), V(1.0), select(beta <= V(0.0), V(1.0), V(0.0)));
+      const V redraws =
+          select(coin < V(0.5), V(1.0), select(min(beta, modes_of<V>(w) - V(1.0)) <= V(0.0), V(1.0), V(0.0)));
       return select(components > V(0.5), redraws, V(0.0));
     } else {
       return V(0.0);

@@ -83,10 +83,12 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                 : "Iterations that adapt the sampler and are not recorded.",
        !evidence},
       {"--init", "START", text, starts,
-       "scout (searches for modes), uniform:R (in [-R, R]), or a file (see below).", true},
+       modes ? "A file of known points (see below): modes of the library, or where descents begin."
+             : "scout (particles that come from afar), uniform:R (in [-R, R]), or a file (see below).",
+       true},
       {"--init-scale", "S", number, starts,
        check ? "Standard deviation of the points, where the target has no exact draws."
-             : "Standard deviation of the normal starts of scout's search.",
+             : "Standard deviation of the normal about 0 where scout and search for modes begin (10).",
        true},
       {"--modes", "FILE", text, starts,
        modes ? "Show these instead of searching: modes.json, or places as of --init."
@@ -197,7 +199,8 @@ const std::vector<CommandText>& command_texts() {
        "Examples:\n"
        "  lockstep evidence --target mixture20 --method ais\n"
        "  lockstep evidence --target radon --data radon.json --method bdmc --se 0.1 --out run2\n\n"
-       "A file for --init holds one known point a row, as of lockstep sample: the scout's base covers them."},
+       "A file for --init holds one known point a row, as of lockstep sample: modes there are taken\n"
+       "into the library, and the scout's base covers them."},
       {"study", "FILE.toml", "The study: replicates x settings.",
        "Run every setting of a study many times and compare with the truth.\n"
        "Writes tables, pictures and a report; an interrupted study goes on with --resume.",
@@ -211,8 +214,8 @@ const std::vector<CommandText>& command_texts() {
        "Examples:\n"
        "  lockstep modes --target mixture20\n"
        "  lockstep modes --target mixture20 --out found\n\n"
-       "--out DIR gets modes.json and modes.png. A file for --init holds one start a row: descents begin "
-       "there too.\n\n"
+       "--out DIR gets modes.json and modes.png. A file for --init holds one point a row: modes there "
+       "are taken in,\nfrom the others descents begin.\n\n"
        "Settings: search.starts (256), descents of the first round, of the next four times as many, up to "
        "1024;\n"
        "search.residual (none), log or difference: later descents minimise what is left beside the modes "

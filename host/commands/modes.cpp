@@ -174,6 +174,11 @@ void show_modes(const RunOptions& run) {
   SearchPlan plan;
   plan.init_scale = run.init_scale;
   plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
+  if (run.init.starts_with("uniform:"))
+    throw UserError(
+        fmt::format("--init {} has no effect on lockstep modes (its descents begin in normals of "
+                    "--init-scale, and at points of a file). Leave it out",
+                    run.init));
   plan.known = usable_starts(run.init, *target);
   read_search_settings(run, plan);
   const auto places =

@@ -74,6 +74,8 @@ void print_modes(const ModesSummary& m) {
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",
                m.stopped == "hits" ? "" : ", stopped by " + m.stopped);
   if (m.base) fmt::print(", {}", *m.found == 1 ? "the base made of it" : "a mixture of them the base");
+  if (m.expected && *m.expected == 0 && *m.found > 1)
+    fmt::print("; none should hold over 1 %, and visits to each are not asked for");
   if (m.expected && *m.expected > 0) {
     if (*m.expected == 1)
       fmt::print("; {} visited as it should be",

@@ -203,16 +203,18 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
                                     .gradients = kSearchShare * planned_gradients(whole.config, run)}));
   RunContext context = whole.config.mode_jumps ? with_jumps(plain, modes.library) : plain;
   EvidenceConfig c = whole.config;
-  c.gradients = std::max(1.0, c.gradients - modes.gradients);
+  double searched = modes.gradients;
+  const auto known = known_modes(*context.target, read_starts(run.init, context.target->dim()), searched);
+  c.gradients = std::max(1.0, c.gradients - searched);
   const EvidenceJob job{c, run, whole.covariance};
   Stage<PathBase> stage(*context.stages, "base");
   PathBase base = stage.done() ? stage.result() : stage.keep(path_base(context, c, run, modes));
-  if (context.jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
-  const auto known = known_modes(*context.target, read_starts(run.init, base.dim()));
+  // From a base of one mode there is nowhere to jump, but to draws of it.
+  if (c.mode_jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
-  f.preparation += modes.gradients;
-  f.search = modes.gradients;
+  f.preparation += searched;
+  f.search = searched;
   f.judge_modes(judge_modes(modes, {f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))},
                             f.log_z, {}, context.threads, f.moments.second_se));
   f.warn(judge_given(*context.target, run.init, run.modes, modes));

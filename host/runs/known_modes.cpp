@@ -20,21 +20,27 @@ struct Place {
   double value;
 };
 
-Place at(const TargetInstance& target, Vector x) {
-  Place p{std::move(x), Vector(target.dim()), 0};
-  p.value = target.log_density(p.x.data(), p.gradient.data());
-  return p;
-}
+/// A target that counts what it is asked.
+struct Counted {
+  const TargetInstance& target;
+  double& gradients;
+  Place operator()(Vector x) const {
+    Place p{std::move(x), Vector(target.dim()), 0};
+    p.value = target.log_density(p.x.data(), p.gradient.data());
+    ++gradients;
+    return p;
+  }
+};
 bool usable(const Place& p) { return std::isfinite(p.value) && p.gradient.allFinite(); }
 
 /// The top of the hill on which `p` stands.
-Place climb(const TargetInstance& target, Place p) {
+Place climb(const Counted& at, Place p) {
   double step = 1e-3 / std::max(1e-300, p.gradient.norm());
   int small = 0;
   for (int k = 0; k < kMostSteps && usable(p) && small < 3; ++k) {
-    Place next = at(target, p.x + step * p.gradient);
+    Place next = at(p.x + step * p.gradient);
     for (int halving = 0; halving < 60 && !(usable(next) && next.value >= p.value); ++halving)
-      next = at(target, p.x + (step *= 0.3) * p.gradient);
+      next = at(p.x + (step *= 0.3) * p.gradient);
     if (!(usable(next) && next.value >= p.value)) break;
     small = next.value - p.value < kLeastGain ? small + 1 : 0;
     const Vector moved = next.x - p.x;
@@ -46,15 +52,15 @@ Place climb(const TargetInstance& target, Place p) {
 }
 
 /// Minus the Hessian: central differences of gradients over steps that change the log density by about 1e-4.
-Matrix curvature(const TargetInstance& target, const Place& top) {
-  const int d = target.dim();
+Matrix curvature(const Counted& at, const Place& top) {
+  const int d = int(top.x.size());
   Matrix h(d, d);
   for (int i = 0; i < d; ++i) {
     double step = 1e-3 * std::max(1.0, std::abs(top.x[i]));
     const auto moved = [&](double by) {
       Vector x = top.x;
       x[i] += by;
-      return at(target, std::move(x));
+      return at(std::move(x));
     };
     for (int k = 0; k < 40; ++k) {
       const double fall = top.value - moved(step).value;
@@ -68,11 +74,13 @@ Matrix curvature(const TargetInstance& target, const Place& top) {
 
 }  // namespace
 
-std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vector<Vector>& points) {
+std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vector<Vector>& points,
+                                   double& gradients) {
+  const Counted at{target, gradients};
   std::vector<KnownMode> modes;
   std::vector<Matrix> curvatures;
   for (const Vector& point : points) {
-    const Place top = climb(target, at(target, point));
+    const Place top = climb(at, at(point));
     if (!usable(top)) continue;
     const int number = int(&point - points.data());
     bool known = false;
@@ -82,7 +90,7 @@ std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vect
       if (known) modes[k].points.push_back(number);
     }
     if (known) continue;
-    const Matrix h = curvature(target, top);
+    const Matrix h = curvature(at, top);
     const Eigen::LLT<Matrix> llt(h);
     if (!h.allFinite() || llt.info() != Eigen::Success) continue;
     const double log_det = 2 * Matrix(llt.matrixL()).diagonal().array().log().sum();

@@ -20,8 +20,9 @@ struct KnownMode {
 /// Climbs from each point (gradient ascent, steps by Barzilai & Borwein 1988, halved where the density would
 /// fall), and keeps the distinct ends at which minus the Hessian (differences of gradients) is positive
 /// definite: two are one mode where they are within one of its standard deviations (Mahalanobis).
-/// Up to 500 + 2 d gradients a point, on the host in double.
-std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vector<Eigen::VectorXd>& points);
+/// Up to 500 + 2 d gradients a point, on the host in double; `gradients` is raised by what they were.
+std::vector<KnownMode> known_modes(const TargetInstance& target, const std::vector<Eigen::VectorXd>& points,
+                                   double& gradients);
 
 /// The point at which each superchain starts: each point once, then so that at any number of superchains the
 /// modes' shares of them are near their shares of the mass.

@@ -179,7 +179,9 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
     // Climbs of some 500 gradients; points beyond start one superchain each.
     constexpr std::size_t most = 256;
     const std::vector<Eigen::VectorXd> climbed(known.begin(), known.begin() + std::min(known.size(), most));
-    dealt = deal_points(known_modes(*context.target, climbed), int(known.size()), superchain.back() + 1);
+    double gradients = 0;  // on the host, a few thousand at most: in no cost of the run's
+    dealt = deal_points(known_modes(*context.target, climbed, gradients), int(known.size()),
+                        superchain.back() + 1);
   }
   double half_width = 0;
   const bool uniform = is_uniform(init, half_width);

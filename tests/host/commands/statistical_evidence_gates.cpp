@@ -119,8 +119,11 @@ TEST(KnownModes, AreClimbedToMergedAndWeighed) {
   r.data = two_modes(3, 12, 0.05);
   const auto target = build_target(r);
   const Eigen::Vector3d near(0.8, -0.5, 0.3), same(-1, 1, 0), other(12.06, 0.02, -0.03);
-  const auto modes = known_modes(*target, {near, same, other});
+  double gradients = 0;
+  const auto modes = known_modes(*target, {near, same, other}, gradients);
   ASSERT_EQ(modes.size(), 2u);
+  EXPECT_GT(gradients, 3 * 2 * 3);  // of three climbs and two curvatures, by differences
+  EXPECT_LT(gradients, 3 * (500 + 2 * 3));
   EXPECT_LT(modes[0].x.norm(), 1e-3);
   EXPECT_NEAR(modes[1].x[0], 12, 1e-4);
   // Laplace's approximation of a normal is exact, but for differences of gradients.
@@ -149,7 +152,8 @@ TEST(KnownModes, SharePointsOutAsTheirMassesAre) {
 TEST(KnownModes, AFunnelHasNone) {
   RunOptions r = options("eight_schools", "st", 1e5);
   const auto target = build_target(r);
-  EXPECT_NO_THROW(known_modes(*target, {Eigen::VectorXd::Zero(target->dim())}));
+  double gradients = 0;
+  EXPECT_NO_THROW(known_modes(*target, {Eigen::VectorXd::Zero(target->dim())}, gradients));
 }
 
 TEST(UnusedOptions, AreRefusedByName) {

@@ -166,6 +166,37 @@ TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
   EXPECT_LT(run(r)["log_z"]["estimate"].get<double>(), -0.3);
 }
 
+// What the base gives core and surroundings is not what they hold, and no trajectory leads from one to the other: chains that
+// are not sent from either to draws of the base keep to where they began, and errors do not fall with gradients.
+TEST(BaseOfModes, DrawsOfItLeadIntoTheCoreAndOut) {
+  nlohmann::json data;
+  data["means"] = {std::vector<double>(20, 0.0), std::vector<double>(20, 0.0)};
+  data["weights"] = {0.1, 0.9};
+  data["sds"] = {1, 10};
+  RunOptions r = options("mixture", "st", "auto", 1);
+  r.data = ::testing::TempDir() + "small_core.json";
+  write_atomically(r.data, data.dump());
+  double z = 0;
+  int runs = 0;
+  std::map<double, double> variance;  // by gradients
+  for (const char* method : {"st", "pt"})
+    for (const double gradients : {1e6, 4e6})
+      for (r.seed = 11; r.seed <= 15; ++r.seed, ++runs) {
+        r.sampler = method;
+        r.sampler_settings = {{"exact_draws", "none"}};
+        if (method == std::string("st")) r.sampler_settings["base_draws"] = false;
+        r.gradients = gradients;
+        const Json found = run(r)["log_z"];
+        const double off = found["estimate"].get<double>(), se = found["se"].get<double>();
+        EXPECT_LT(std::abs(off), 6 * se) << method << r.seed;
+        z += std::pow(off / se, 2);
+        variance[gradients] += se * se;
+      }
+  EXPECT_LT(z / runs, 1.4 * (1 + 4 * std::sqrt(4.0 / runs)));  // as above
+  // A quarter; the ratio of two sums of ten squares, each with 7 degrees of freedom, is over .6 once in 6,000.
+  EXPECT_LT(variance[4e6] / variance[1e6], 0.6);
+}
+
 // The core that a base of modes holds, plain samplers never enter: they agree on the rest, and may not pass. A normal as wide
 // as that, and one that is a core alone, do.
 TEST(OneMode, ThatAPlainSamplerNeverEntersFails) {
