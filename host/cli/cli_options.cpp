@@ -83,12 +83,12 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
                 : "Iterations that adapt the sampler and are not recorded.",
        !evidence},
       {"--init", "START", text, starts,
-       modes ? "A file of known points (see below): modes of the library, or where descents begin."
-             : "scout (particles that come from afar), uniform:R (in [-R, R]), or a file (see below).",
+       modes ? "A file of known points: modes, or where descents begin (see below)."
+             : "scout (particles from afar), uniform:R (in [-R, R]), or a file (see below).",
        true},
       {"--init-scale", "S", number, starts,
        check ? "Standard deviation of the points, where the target has no exact draws."
-             : "Standard deviation of the normal about 0 where scout and search for modes begin (10).",
+             : "Standard deviation of the normal where scout and search for modes begin.",
        true},
       {"--modes", "FILE", text, starts,
        modes ? "Show these instead of searching: modes.json, or places as of --init."

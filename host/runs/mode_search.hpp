@@ -27,9 +27,8 @@ inline constexpr const char* kResidualNames[] = {"none", "log", "difference"};
 struct SearchPlan {
   double init_scale = 10;                   // of the first starts, as --init-scale
   std::vector<Eigen::VectorXd> known = {};  // points of the user's, which become candidates too
-  std::vector<double> particles =
-      {};                    // [particle][axis] of levels on the way to the target: starts of the first round
-  double gradients = 2.5e6;  // that it may spend
+  std::vector<double> particles = {};       // [particle][axis] of the scout's: starts of the first round
+  double gradients = 2.5e6;                 // that it may spend
   double iterations =
       0;             // where nobody has planned gradients: those that the run will make, of all its chains
   double least = 0;  // then: gradients that it may spend all the same

@@ -73,7 +73,8 @@ Redraw redraw_of(const StreamKey& key, int unit, int chain) {
   const Draw<float> draw{key, 0, std::uint32_t(chain), std::uint32_t(unit)};
   const int components = KnownModes::components_of(unit);
   Redraw r;
-  if (components == 0 || draw.uniform(Purpose::base_draw, kCoin) >= 0.5f) return r;
+  const bool may_jump = KnownModes::modes_of(unit) > 1;
+  if (components == 0 || (may_jump && draw.uniform(Purpose::base_draw, kCoin) >= 0.5f)) return r;
   r.made = true;
   int picked = 0;
   for (int b = 1; b < components; ++b)
