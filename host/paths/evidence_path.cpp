@@ -84,9 +84,8 @@ PathBase path_base(const RunContext& context, const EvidenceConfig& c, const Run
   const Pilot& first = pilot_stage(with_own_numbers(context, "metric"), "metric", base, small);
   base.gradients += first.gradients;
   base.fit_metric(first.curvature);
-  const bool may =
-      c.mode_jumps && base.rough && c.bootstrap <= 0 && !modes.full();  // the scout's is nobody's wish
-  if (begins_at_modes(c.base, may, modes.library, base.log_zeta))
+  const bool may = c.mode_jumps && base.rough && c.bootstrap <= 0;  // the scout's is nobody's wish
+  if (begins_at_modes(c.base, may, modes, base.log_zeta))
     return base_of_modes(context, c, base, modes.library);
   const bool bends = base.rough && first.divergences > kDiverging * first.gradients / c.pilot_leapfrog;
   if (bends) base.widen();

@@ -54,11 +54,14 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
   return c;
 }
 
-bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z) {
+bool begins_at_modes(const std::string& base, bool may, const SearchResult& found, double scout_log_z) {
+  const ModeLibrary& library = found.library;
   if (base == "modes" && library.size() == 0)
     throw UserError("sampler.base is modes (none was found). Use auto or scout, or give some by --modes");
+  if (base != "auto" || !may || found.full()) return base == "modes";
   const bool cheap = library.size() > 1 || library.dim() <= BaseDensity::kMostDense;
-  return base == "modes" || (base == "auto" && may && cheap && coverage_of(library, log_z).suffices());
+  const double log_z = found.stopped == kSearchGiven ? library.log_total() : scout_log_z;
+  return cheap && coverage_of(library, log_z).suffices();
 }
 
 std::vector<double> width_of(const BaseDensity& base) {

@@ -4,6 +4,7 @@
 #include "host/runs/base_density.hpp"
 #include "host/runs/mode_library.hpp"
 #include "host/runs/mode_mass.hpp"
+#include "host/runs/mode_search.hpp"
 
 namespace lockstep {
 
@@ -23,8 +24,9 @@ struct ModeCoverage {
 };
 ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// Whether sampler.base leads to a base of these modes: asked for by name, or `auto` where nothing else speaks against it
-/// and they suffice. UserError where they are asked for and there are none.
-bool begins_at_modes(const std::string& base, bool may, const ModeLibrary& library, double log_z);
+/// (`may`), there are not too many, and they suffice. Those of `--modes` are all there is, whatever the scout's Z, which
+/// errs by a nat in 50 dimensions; what they leave out gate `bases` sees. UserError where they are asked for and there are none.
+bool begins_at_modes(const std::string& base, bool may, const SearchResult& found, double scout_log_z);
 
 /// Normals at the largest modes, as Laplace has them; weights are the square roots of their masses over that of the largest.
 std::vector<NormalComponent> mode_normals(const ModeLibrary& library);

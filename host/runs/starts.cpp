@@ -251,7 +251,7 @@ void set_mode_bases(const ScoutResult& found, const SamplerConfig& config,
     throw UserError("sampler.base is modes (studies of samplers search for none). Use auto or scout");
   const bool may = config.mode_jumps && !std::isfinite(config.model.box);
   const auto begins_there = [&](std::size_t u) {
-    return begins_at_modes(config.base, may && !modes[u].full(), modes[u].library, found.log_z[u]);
+    return begins_at_modes(config.base, may, modes[u], found.log_z[u]);
   };
   bool any = false, tied = false;
   for (std::size_t u = 0; u < modes.size(); ++u) {

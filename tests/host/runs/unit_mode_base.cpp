@@ -64,6 +64,25 @@ TEST(ModeCoverage, CountsWhatABaseHolds) {
   EXPECT_FALSE(c.suffices());
 }
 
+TEST(ModeCoverage, ModesThatAreGivenAreAllThereIs) {
+  SearchResult found;
+  found.library = library(2, {0.0, 0.0});
+  const double held = found.library.log_total(), least = held + std::log(2.0);
+  for (const char* stopped : {kSearchHits, kSearchGiven}) {
+    found.stopped = stopped;
+    EXPECT_TRUE(begins_at_modes("auto", true, found, least - 0.01)) << stopped;
+    EXPECT_EQ(begins_at_modes("auto", true, found, least + 0.01), found.stopped == kSearchGiven) << stopped;
+    EXPECT_FALSE(begins_at_modes("auto", false, found, held)) << "something speaks against it";
+    EXPECT_FALSE(begins_at_modes("scout", true, found, held)) << "another was asked for";
+    EXPECT_TRUE(begins_at_modes("modes", false, found, held + 9)) << "it was asked for";
+  }
+  found.stopped = kSearchModes;
+  EXPECT_FALSE(begins_at_modes("auto", true, found, held)) << "what others hold nobody knows";
+  found.stopped = kSearchGiven;
+  found.library[0].effective_share = found.library[1].effective_share = 0.05;
+  EXPECT_FALSE(begins_at_modes("auto", true, found, held)) << "of other shapes than normals";
+}
+
 TEST(ModeBase, IsAsWideAsItsDefensivePart) {
   const auto modes = library(2, {0.0, 0.0});
   const BaseDensity base = mode_base(modes, Vector::Constant(2, 2.0), 100 * Matrix::Identity(2, 2), false);
