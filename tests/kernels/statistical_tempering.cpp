@@ -26,17 +26,11 @@ struct Moving {
 void PrintTo(const Moving& m, std::ostream* out) { *out << m.name; }
 
 /// One chain of every unit at beta, its state and control coordinate.
-struct State {
-  double beta, u;
-  std::array<double, 2> x;
-};
+using State = ExactStart::Joint;
 
 class Starts {
  public:
-  explicit Starts(std::uint64_t seed) : random_(seed) {
-    for (int k = 0; k <= 1000; ++k) top_ = std::max(top_, pair_.tempered(k / 1000.0).log_z);
-    top_ += 1e-3;
-  }
+  explicit Starts(std::uint64_t seed) : random_(seed) {}
   std::array<double, 2> position(double beta) { return exact_.position(beta); }
   /// From the joint density of the moving inverse temperature.
   State state(const Moving& m) {
@@ -47,13 +41,7 @@ class Starts {
       const double beta = kLadder[std::discrete_distribution<int>(p.begin(), p.end())(random_)];
       return {beta, 0, position(beta)};
     }
-    const Path<Gaussian, 0, true> path{{}, {}, m.control};
-    for (;;) {
-      const double v = uniform_(random_);
-      const double u = m.control == Control::plateaus ? 4 * v - 2 : std::log(v / (1 - v));
-      const double beta = m.control == Control::plateaus ? path.temperature(u).beta : v;
-      if (std::log(uniform_(random_)) < pair_.tempered(beta).log_z - top_) return {beta, u, position(beta)};
-    }
+    return exact_.joint(m.control);
   }
   GaussianPair& pair() { return pair_; }
 
@@ -66,8 +54,6 @@ class Starts {
   GaussianPair pair_{case_};
   ExactStart exact_{case_, pair_, 11};
   std::mt19937_64 random_;
-  std::uniform_real_distribution<double> uniform_{1e-12, 1};
-  double top_ = -1e300;
 };
 
 using Values = std::vector<std::vector<double>>;  // [functional][unit]

@@ -6,12 +6,14 @@
 //   the others from q(x, beta) ~ gamma_beta(x) g(beta): beta from its marginal z(beta) g(beta) by rejection,
 //   then x from the Gaussian gamma_beta / z(beta).
 // Integrating the extended density over all but one sample gives exactly this mixture (Nemeth et al. 2019).
+// The joint density of a path and its control variable is q with g = 1, beta a function of that variable.
 #include <array>
 #include <random>
 #include <string>
 
 #include "targets/engine.hpp"
 #include "targets/gaussian.hpp"
+#include "targets/path.hpp"
 
 namespace lockstep::testing {
 
@@ -118,9 +120,39 @@ class ExactStart {
   }
   std::array<double, 2> target() { return position(1); }
 
+  /// beta by its control variable u, and x there.
+  struct Joint {
+    double beta, u;
+    std::array<double, 2> x;
+  };
+  /// From the joint density of the two: together, kept where x is.
+  Joint joint(Control control) {
+    const ModelSpec& m = case_.model;
+    Joint j;
+    do {
+      do {
+        if (control == Control::plateaus) {  // of one period; p(u) is flat
+          j.u = 4 * uniform_(random_) - 2;
+          j.beta = Path<Gaussian, 0, true>{{}, {}, control}.temperature(j.u).beta;
+        } else {
+          j.beta = std::pow(first_ + (last_ - first_) * uniform_(random_), 1 / power_);
+          j.u = std::log((j.beta - m.low) / (m.high - j.beta));
+        }
+      } while (std::log(uniform_(random_)) > log_rest(j.beta) - top_);
+    } while (!propose(j.beta, j.x));
+    return j;
+  }
+
   /// Rows x_1 .. x_N, u_1 .. u_N of one chain.
   void rows(double* to, std::ptrdiff_t stride) {
     const ModelSpec& m = case_.model;
+    if (m.control != Control::none) {
+      const Joint j = joint(m.control);
+      to[0] = j.x[0];
+      to[stride] = j.x[1];
+      to[2 * stride] = j.u;
+      return;
+    }
     if (m.kind != ModelKind::pseudo_extended) {
       const auto x = position(m.kind == ModelKind::path ? case_.beta : 1);
       to[0] = x[0];
@@ -129,22 +161,19 @@ class ExactStart {
     }
     const int n = m.pseudo_samples, chosen = std::uniform_int_distribution<int>(0, n - 1)(random_);
     for (int i = 0; i < n; ++i) {
-      std::array<double, 2> x;
-      double beta = m.fixed_beta;
+      Joint j{m.fixed_beta, 0, {}};
       if (i == chosen) {
-        x = target();
-        beta = m.low + (m.high - m.low) * uniform_(random_);
+        j.x = target();
+        j.beta = m.low + (m.high - m.low) * uniform_(random_);
+        j.u = std::log((j.beta - m.low) / (m.high - j.beta));
       } else if (!m.learned) {
-        x = position(beta);
+        j.x = position(j.beta);
       } else {
-        do {  // beta and x together, kept where x is
-          do beta = std::pow(first_ + (last_ - first_) * uniform_(random_), 1 / power_);
-          while (std::log(uniform_(random_)) > log_rest(beta) - top_);
-        } while (!propose(beta, x));
+        j = joint(m.control);
       }
-      to[(2 * i) * stride] = x[0];
-      to[(2 * i + 1) * stride] = x[1];
-      if (m.learned) to[(2 * n + i) * stride] = std::log((beta - m.low) / (m.high - beta));
+      to[(2 * i) * stride] = j.x[0];
+      to[(2 * i + 1) * stride] = j.x[1];
+      if (m.learned) to[(2 * n + i) * stride] = j.u;
     }
   }
 

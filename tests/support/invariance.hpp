@@ -59,21 +59,36 @@ EngineMaker fused(Build build) {
 
 using Values = std::vector<std::vector<double>>;  // [functional][chain]
 
+/// Whether control variables of inverse temperatures are part of the state, behind the samples.
+inline bool has_betas(const ModelSpec& m) {
+  return m.kind == ModelKind::pseudo_extended ? m.learned : m.control != Control::none;
+}
+/// beta of each chain, by the control variables of one sample.
+inline std::vector<double> betas_of(const ModelSpec& m, std::span<const double> u) {
+  std::vector<double> beta;
+  for (const double v : u) {
+    if (m.control == Control::plateaus)
+      beta.push_back(Path<Gaussian, 0, true>{{}, {}, m.control}.temperature(v).beta);
+    else
+      beta.push_back(m.low + (m.high - m.low) / (1 + std::exp(-v)));
+  }
+  return beta;
+}
+
 /// Functionals of every chain: symmetric and single-sample ones, moments and an indicator; of `stretch` times x. Rows
 /// and weights (of more than one sample): [row][chain].
 inline Values functionals(const ModelSpec& m, const double* rows, const double* weights, int chains,
                           double stretch) {
   const int n = m.pseudo_samples;
-  const bool betas = m.learned && m.kind == ModelKind::pseudo_extended;
+  const bool betas = has_betas(m);
   Values f;
   const auto add = [&](auto value) {
     f.emplace_back(chains);
     for (int i = 0; i < chains; ++i) f.back()[i] = value(i);
   };
   const auto x = [&](int s, int k, int i) { return stretch * rows[std::size_t(2 * s + k) * chains + i]; };
-  std::vector<double> beta(betas ? std::size_t(n) * chains : 0);
-  for (std::size_t i = 0; i < beta.size(); ++i)
-    beta[i] = m.low + (m.high - m.low) / (1 + std::exp(-rows[std::size_t(2 * n) * chains + i]));
+  const auto beta =
+      betas_of(m, {rows + std::size_t(2 * n) * chains, betas ? std::size_t(n) * chains : std::size_t(0)});
   for (int s = 0; s < n; s += std::max(1, n - 1)) {
     for (int k = 0; k < 2; ++k) {
       add([&](int i) { return x(s, k, i); });
@@ -113,19 +128,21 @@ struct Starts {
   GaussianPair pair;
   Gaussian density = pair.density();
   std::vector<double> position;                  // [row][chain]
-  std::array<std::vector<double>, 2> reference;  // of the target, or of the path at beta
-  std::vector<double> beta_reference;            // of one sample's control variable
+  std::array<std::vector<double>, 2> reference;  // of the target, the path at beta, or the joint density
+  std::vector<double> beta_reference;            // of one sample
   Starts(const Starts&) = delete;                // densities know where their numbers lie
   Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
     const int chains = kInvarianceChains, n = c.model.pseudo_samples;
-    const bool extended = c.model.kind == ModelKind::pseudo_extended, betas = extended && c.model.learned;
+    const bool joint = c.model.control != Control::none, betas = has_betas(c.model);
     const int rows = (2 + betas) * n;
     ExactStart exact(c, pair, seed);
     position.resize(std::size_t(rows) * chains);
     for (int i = 0; i < chains; ++i) exact.rows(&position[i], chains);
     for (auto& r : reference) r.resize(chains);
     for (int i = 0; i < chains; ++i) {
-      const auto x = c.model.kind == ModelKind::path ? exact.position(c.beta) : exact.target();
+      const auto x = joint                             ? exact.joint(c.model.control).x
+                     : c.model.kind == ModelKind::path ? exact.position(c.beta)
+                                                       : exact.target();
       for (int k = 0; k < 2; ++k) reference[k][i] = x[k];
     }
     std::vector<double> fresh(rows);
@@ -133,6 +150,7 @@ struct Starts {
       exact.rows(fresh.data(), 1);
       beta_reference.push_back(fresh[2 * n]);
     }
+    beta_reference = betas_of(c.model, beta_reference);
   }
 };
 
@@ -151,25 +169,12 @@ struct Moved {
   }
 };
 
-/// Goes on from exact starts by the case's iterations on the engine that `make` makes.
-inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::uint64_t seed,
-                            const EngineMaker& make) {
-  const GaussianPair& pair = starts.pair;
-  const int chains = kInvarianceChains, n = c.model.pseudo_samples;
-  EngineSpec spec;
-  spec.model = c.model;
-  spec.model.dense_metric = c.dense;
-  spec.model.base = c.dense || c.mixture ? 1 : 0;
-  const ParameterLayout layout{2, spec.model.dense_metric, spec.model.base};
-  spec.threads = 2;
-  spec.draws = c.iterations;
-  for (int i = 0; i < chains; ++i) {
-    spec.chain.push_back(static_cast<std::uint32_t>(i));
-    spec.unit.push_back(0);
-  }
-  const std::unique_ptr<Engine> made = make(starts.density, spec);
-  Engine& engine = *made;
-  auto put = [&](int row, double value) { engine.set_parameters(row, std::vector<double>(chains, value)); };
+/// What the engine of a case is told of it: parameters, and its base.
+inline void set_numbers(Engine& engine, const InvarianceCase& c, const GaussianPair& pair) {
+  const ParameterLayout layout = engine.layout();
+  auto put = [&](int row, double value) {
+    engine.set_parameters(row, std::vector<double>(engine.chains(), value));
+  };
   put(ParameterLayout::step_size, c.step_size);
   put(ParameterLayout::beta, c.beta);
   put(ParameterLayout::log_zeta, pair.log_zeta);
@@ -192,13 +197,33 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
                                      p[1], p[1], p[2]});
     engine.set_base({{0, numbers}});
   }
+}
 
+/// Goes on from exact starts by the case's iterations on the engine that `make` makes.
+inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::uint64_t seed,
+                            const EngineMaker& make) {
+  const GaussianPair& pair = starts.pair;
+  const int chains = kInvarianceChains, n = c.model.pseudo_samples;
+  EngineSpec spec;
+  spec.model = c.model;
+  spec.model.dense_metric = c.dense;
+  spec.model.base = c.dense || c.mixture ? 1 : 0;
+  spec.threads = 2;
+  spec.draws = c.iterations;
+  for (int i = 0; i < chains; ++i) {
+    spec.chain.push_back(static_cast<std::uint32_t>(i));
+    spec.unit.push_back(0);
+  }
+  const std::unique_ptr<Engine> made = make(starts.density, spec);
+  Engine& engine = *made;
+  set_numbers(engine, c, pair);
   engine.set_position(starts.position);
   engine.initialize();
   const auto before = engine.position(), cache_before = engine.cache();
   LaunchSpec launch;
   launch.key = {static_cast<std::uint32_t>(seed), 77};
   launch.num_leapfrog = c.num_leapfrog;
+  if (c.model.control != Control::none) launch.tempering = Tempering::joint;
   launch.end = static_cast<std::uint32_t>(c.iterations - 1);
   if (launch.end > 0) engine.advance(launch);
   launch.begin = launch.end;
@@ -222,8 +247,10 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
       return std::vector<double>(of.begin() + std::ptrdiff_t(r) * chains,
                                  of.begin() + std::ptrdiff_t(r + 1) * chains);
     };
-    moved.weighted[k] = row(moments, MomentLayout::first + k);
-    moved.weighted_square[k] = row(moments, MomentLayout::first + 2 + k);
+    if (c.model.control == Control::none) {  // else weighted by that of beta = 1, whose mean is not 1
+      moved.weighted[k] = row(moments, MomentLayout::first + k);
+      moved.weighted_square[k] = row(moments, MomentLayout::first + 2 + k);
+    }
     RunningMean variance, jump;
     for (int i = 0; i < chains; ++i) {
       moved.draw[k].push_back(draws[std::size_t(k) * engine.padded_chains() + i]);
@@ -233,8 +260,7 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
     moved.jump += jump.mean() / (2 * variance.variance());
   }
   if (!starts.beta_reference.empty()) {
-    moved.beta.assign(after.begin() + std::ptrdiff_t(2 * n) * chains,
-                      after.begin() + std::ptrdiff_t(2 * n + 1) * chains);
+    moved.beta = betas_of(c.model, {&after[std::size_t(2 * n) * chains], std::size_t(chains)});
     moved.beta_reference = starts.beta_reference;
   }
   return moved;
@@ -273,8 +299,10 @@ inline Verdict judge(const Moved& m) {
     const std::string row = "[" + std::to_string(k) + "]";
     std::vector<double> squares = m.reference[k];
     for (double& s : squares) s *= s;
-    v.add("weighted mean" + row, two_sample_z(m.weighted[k], m.reference[k]));
-    v.add("weighted second moment" + row, two_sample_z(m.weighted_square[k], squares));
+    if (!m.weighted[k].empty()) {
+      v.add("weighted mean" + row, two_sample_z(m.weighted[k], m.reference[k]));
+      v.add("weighted second moment" + row, two_sample_z(m.weighted_square[k], squares));
+    }
     v.add("unweighted draw" + row, z_of_p(ks_test(m.draw[k], m.reference[k])));
   }
   if (!m.beta.empty()) v.add("distribution of beta", z_of_p(ks_test(m.beta, m.beta_reference)));
