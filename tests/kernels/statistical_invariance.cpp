@@ -123,64 +123,6 @@ TEST(Invariance, TransitionsWithDataOnEveryModel) {
   });
 }
 
-/// Twins of the jump between modes.
-struct WithoutDeterminant : KnownModes {
-  template <class L, class E, class Model, class W>
-  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
-                                          const W& w) {
-    auto r = KnownModes::begin<L, E>(model, spec, draw, w);
-    r.log_ratio = select(is_finite(r.log_ratio), E(0), r.log_ratio);
-    return r;
-  }
-};
-struct WithoutReverseCheck : KnownModes {
-  template <class L, class E, class Model, class W>
-  LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec&, const Draw<L>& draw,
-                                          const W& w) {
-    return jump<L, E, false>(model, draw, w);
-  }
-};
-/// By the log density of the target at the sample that jumps, in place of the extended one.
-struct ByTheTargetsDensity : KnownModes {
-  template <class L, class E, class Model, class W>
-  LOCKSTEP_FN static void end(const Model& model, Proposal<L, E>& r, const W& w) {
-    const int n = model.samples(), d = model.dim();
-    E change = w.cache[0] - w.ce[0];
-    for (int i = 0; i < n; ++i) {
-      // Of each sample the target's log density is the base's less Delta.
-      const auto base = [&](auto x) {
-        return base_log_density<0, E>(model.layout, x, w.energy_parameters, NoBaseGradient{});
-      };
-      change = change + ((base(w.xe.from(i * d)) - w.ce[1 + n + i]) -
-                         (base(before<L, E>(w, i * d)) - w.cache[1 + n + i]));
-    }
-    r.log_ratio = r.log_ratio + change;
-  }
-  template <class L, class E, class W>
-  struct Before {
-    const W& w;
-    int first;
-    LOCKSTEP_FN E operator[](int i) const { return cast<E>(w.position[first + i]); }
-  };
-  template <class L, class E, class W>
-  LOCKSTEP_FN static Before<L, E, W> before(const W& w, int first) {
-    return {w, first};
-  }
-};
-
-TEST(Invariance, BrokenJumpsAreFound) {
-  std::uint64_t seed = 701;
-  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
-                           extended("bridge", 2, [](InvarianceCase&) {})}) {
-    c.iterations = 3;
-    EXPECT_GT(judge(moved<WithoutDeterminant>(c, seed++)).worst, limit()) << c.name;
-    EXPECT_GT(judge(moved<WithoutReverseCheck>(c, seed++)).worst, limit()) << c.name;
-  }
-  InvarianceCase c = extended("bridge", 2, [](InvarianceCase&) {});
-  c.iterations = 3;
-  EXPECT_GT(judge(moved<ByTheTargetsDensity>(c, seed++)).worst, limit());
-}
-
 /// Wormholes, on each kind of model, in one world and in two; without the volume, and without the way back.
 TEST(Invariance, Wormholes) {
   std::uint64_t seed = 901;

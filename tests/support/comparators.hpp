@@ -12,21 +12,25 @@ template <class Transition>
 Moved moved_by(const InvarianceCase& c, std::uint64_t seed) {
   return moved<Transition, OpaquePlain, OpaqueExtended>(c, seed);
 }
-template <class Transition>
-void expect_found(const InvarianceCase& c, std::uint64_t seed) {
-  const Moved m = moved_by<Transition>(c, seed);
+inline void expect_found(const InvarianceCase& c, const Moved& m) {
   EXPECT_GT(m.jump, 0.005) << c.name;
   EXPECT_GT(judge(m).worst, limit()) << c.name;
 }
 template <class Transition>
-void expect_invariant(const InvarianceCase& c, std::uint64_t seed) {
-  const Moved m = moved_by<Transition>(c, seed);
+void expect_found(const InvarianceCase& c, std::uint64_t seed) {
+  expect_found(c, moved_by<Transition>(c, seed));
+}
+inline void expect_invariant(const InvarianceCase& c, const Moved& m) {
   const Verdict v = judge(m);
   EXPECT_LT(v.worst, limit()) << c.name << ": " << v.where;
   EXPECT_GT(m.jump, 0.02) << c.name;
   EXPECT_LT(m.acceptance, 0.9999) << c.name;
   EXPECT_GT(paired(m.before, m.stretched()).worst, limit())
       << c.name << ": no power to see x stretched by 2 %";
+}
+template <class Transition>
+void expect_invariant(const InvarianceCase& c, std::uint64_t seed) {
+  expect_invariant(c, moved_by<Transition>(c, seed));
 }
 inline InvarianceCase plain(const std::string& name, int iterations, double step_size = 0.7) {
   InvarianceCase c;

@@ -12,7 +12,8 @@ namespace lockstep::testing {
 
 struct KnownModes : ModeJump {
   /// Numbers that go through all their pairs, no modes and some components among them. The first unit has no components:
-  /// it is that of tests of invariance, whose base this does not know, and draws of another would not leave it.
+  /// it is that of tests of invariance of every transition, whose base this does not know, and draws of another would
+  /// not leave it (with the components of their base: tests/kernels/statistical_mode_jumps.cpp).
   static int modes_of(int unit) { return (unit + 3) % 4; }
   static int components_of(int unit) { return std::array{0, 1, 3}[std::size_t(unit % 3)]; }
 
@@ -22,20 +23,24 @@ struct KnownModes : ModeJump {
   static double diagonal(int b) { return 1.2 + 0.3 * b; }
   static double off(int b) { return 0.2 - 0.3 * b; }
 
-  /// Of different widths, correlated.
+  /// So many modes of a unit, of different widths, correlated.
+  static void put_modes(std::vector<double>& list, int d, int unit, int count) {
+    for (int k = 0; k < count; ++k) {
+      const double width = 0.7 + 0.25 * k, off = 0.3 - 0.2 * k;
+      for (int i = 0; i < d; ++i) list.push_back(0.7 * k - 0.6 + 0.2 * ((i + k + unit) % 3));
+      put_triangle(list, d, 1 / width, -off / (width * width));  // L^-1
+      put_triangle(list, d, width, off);
+      list.push_back(d * std::log(width));
+    }
+  }
+
   static void prepare(Engine& engine, int units) {
     UnitList lists;
     const int d = engine.dim();
     for (int u = 0; u < units; ++u) {
       auto& list = lists[u];
       list.insert(list.end(), {double(modes_of(u)), double(components_of(u))});
-      for (int k = 0; k < modes_of(u); ++k) {
-        const double width = 0.7 + 0.25 * k, off = 0.3 - 0.2 * k;
-        for (int i = 0; i < d; ++i) list.push_back(0.7 * k - 0.6 + 0.2 * ((i + k + u) % 3));
-        put_triangle(list, d, 1 / width, -off / (width * width));  // L^-1
-        put_triangle(list, d, width, off);
-        list.push_back(d * std::log(width));
-      }
+      put_modes(list, d, u, modes_of(u));
       for (int b = 0; b < components_of(u); ++b) {
         for (int i = 0; i < d; ++i) list.push_back(mean(u, b, i));
         put_triangle(list, d, 0, 0);  // nobody comes back from there
