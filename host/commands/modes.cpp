@@ -99,14 +99,19 @@ void print_modes(const SearchResult& found) {
     return;
   }
   const auto shares = library.shares(), errors = share_errors(library);
-  const auto order = library.by_mass();
+  std::vector<int> order = library.by_mass();
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return shares[a] > shares[b]; });
   const int axes = std::min(kShownAxes, library.dim());
   fmt::print("{:>4} {:>8} {:>8} {:>10} {:>10} {:>6} {:>9}  {}\n", "mode", "share", "se", "log mass",
              "(Laplace)", "hits", "effective", "place");
   for (int i = 0; i < std::min(n, kShown); ++i) {
     const Mode& m = library[order[i]];
     std::vector<std::string> place;
-    for (int a = 0; a < axes; ++a) place.push_back(fmt::format("{:.4g}", m.place[a]));
+    for (int a = 0; a < axes; ++a) {
+      const Eigen::Map<const Eigen::RowVectorXd> row(&m.factor[std::size_t(a) * library.dim()],
+                                                     library.dim());
+      place.push_back(fmt::format("{:.4g}", std::abs(m.place[a]) < 1e-6 * row.norm() ? 0 : m.place[a]));
+    }
     const bool weighed = !std::isnan(m.log_mass);
     fmt::print("{:>4} {:>8.4f} {:>8} {:>10} {:>10.3f} {:>6.0f} {:>9}  {}{}\n", i + 1, shares[order[i]],
                std::isnan(errors[order[i]]) ? "?"
@@ -130,6 +135,7 @@ void print_modes(const SearchResult& found) {
 void write_files(const RunOptions& run, const std::string& text, const SearchResult& found) {
   if (run.out.empty()) return;
   write_atomically(run.out / kFile, text);
+  std::filesystem::remove(run.out / "modes.png");  // of an earlier search
   if (run.pictures && found.library.size() > 0 && can_plot(kPlotScript, run.quiet))
     run_plot(kPlotScript, {"--modes", (run.out / kFile).string(), "--out", run.out.string()}, run.quiet);
   if (!run.quiet) say("files in " + run.out.string());

@@ -95,8 +95,9 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
       "\n{} chains x {} iterations, {:.3g} gradients, {:.2f} s of sampling ({:.3g} gradients per second)\n",
       r.chains, r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
   if (!std::isnan(d.acceptance))
-    fmt::print("acceptance {:.3f}, step size {:.4g}, leapfrog steps {:.1f}, divergences {:.0f}", d.acceptance,
-               d.step_size, d.num_leapfrog, d.divergences);
+    fmt::print("acceptance {:.3f}, step size {:.4g}, {}divergences {:.0f}", d.acceptance, d.step_size,
+               std::isnan(d.num_leapfrog) ? "" : fmt::format("leapfrog steps {:.1f}, ", d.num_leapfrog),
+               d.divergences);
   const auto also = [](const char* name, double value) {
     if (!std::isnan(value)) fmt::print(", {} {:.4g}", name, value);
   };

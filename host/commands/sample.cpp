@@ -90,7 +90,8 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.acceptance = e.acceptance;
   d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
-  d.num_leapfrog = e.gradients / (double(r.units[0].iterations) * run.chains * n) - r.followers;
+  const double each = e.gradients / (double(r.units[0].iterations) * run.chains * n);
+  if (each > 0) d.num_leapfrog = each - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
   report_rhat(d, e);

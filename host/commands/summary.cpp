@@ -89,7 +89,7 @@ EstimatesSummary estimates_of(const WeightedMoments& m, const TargetInstance& ta
   if (constant.empty()) return e;
   const std::size_t shown = std::min<std::size_t>(constant.size(), 5);
   warnings.push_back(fmt::format(
-      "{}{}: not visited, or never left: the same in all that was sampled, so the error is unknown",
+      "{}{}: not visited, never left, or the same in all that was sampled, so the error is unknown",
       fmt::join(constant.begin(), constant.begin() + shown, ", "),
       shown < constant.size() ? fmt::format(" and {} more", constant.size() - shown) : ""));
   return e;
