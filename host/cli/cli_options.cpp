@@ -28,6 +28,9 @@ const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU
 const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
+constexpr const char *kModesInit = "A file of known points: modes, or where descents begin (see below).",
+                     *kRunInit =
+                         "scout (particles from afar), uniform:R (in [-R, R]), or a file (see below).";
 constexpr const char* kModesOut = "Folder for modes.json and modes.png; without it, no files.";
 constexpr const char* kRunOut =
     "Folder for summary.json, run.toml, report.html and the rest; without it, no files.";
@@ -82,10 +85,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        evidence ? "Iterations that adapt the sampler and are not recorded (pe only; default by the budget)."
                 : "Iterations that adapt the sampler and are not recorded.",
        !evidence},
-      {"--init", "START", text, starts,
-       modes ? "A file of known points: modes, or where descents begin (see below)."
-             : "scout (particles from afar), uniform:R (in [-R, R]), or a file (see below).",
-       true},
+      {"--init", "START", text, starts, modes ? kModesInit : kRunInit, true},
       {"--init-scale", "S", number, starts,
        check ? "Standard deviation of the points, where the target has no exact draws."
              : "Standard deviation of the normal where scout and search for modes begin.",
