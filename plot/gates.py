@@ -192,7 +192,7 @@ GATES = {
                             "within the 99.7 % interval of the worse", "Two estimates of log Z by different routes.",
                             f"Something is not visited as it should be. {STARTS} Seeds and methods that agree share the "
                             "scout."),
-    "bounds_cross": (bounds, "lower bound ≤ upper bound", "Bounds on log Z by annealing both ways.",
+    "bounds_cross": (bounds, "lower bound ≤ upper bound, within 3 joint errors", "Bounds on log Z by annealing both ways.",
                      "Both are off by more than their errors: anneal longer (sampler.temperatures) or more often."),
     "log_z": (lambda run: number(run.get("log_z", "estimate")) or None if run.get("command") == "evidence" else None,
               "a finite number", "The estimate of log Z.",
