@@ -85,17 +85,21 @@ def planted():
                                  ["--init-scale", "1000"]),
         "5 eight_schools": ("eight_schools", None, []),
         "6 50-d, sds 1 .5 .25": ("mixture", mixture([.4, .3, .3], fifty, [1, .5, .25]), []),
-        "7 mixture20, short": ("mixture20", None, "short"),
+        "7 mixture20, short": ("mixture20", None, []),
     }
 
 
-def shipped(data):
-    """{name: (target, mixture, options)} of all targets but those that are about images and thousands of dimensions."""
+def shipped(runner):
+    """{name: (target, mixture, options)} of all targets but those that are about images and thousands of dimensions; data as
+    published, where they are there."""
     cases = {name: (name, None, []) for name in
              ("gaussian", "bimodal", "bimodal_ct", "two_modes", "scattered", "banana", "flower", "eight_schools",
               "welling_teh", "boltzmann", "radon", "ark", "gp_regr")}
     cases |= {f"mixture20 {s}": ("mixture20", None, ["--set", f"target.scenario={s}"]) for s in "ab"}
     cases["mixture"] = ("mixture", four_modes(5, 1), [])
+    data = runner.data
+    if data and (data / "radon-mn").is_dir():
+        cases["radon"] = ("radon", None, runner.radon())
     for system in ("sys101", "sys102", "sys103"):
         if data and (data / "boltzmann-28" / system).is_dir():
             cases[system] = ("boltzmann", None, ["--data", str(data / "boltzmann-28" / system)])
@@ -200,7 +204,7 @@ def is_wrong(line):
 
 
 def tally(lines):
-    """Right and pass, right and not established, right and another alarm, caught, silent; how many 'not established' in all."""
+    """Right and pass, right and not established, right and another alarm, caught, silent."""
     keys = ("right", "not established", "alarm", "caught", "silent")
     count = dict.fromkeys(keys, 0)
     for line in lines:
@@ -217,9 +221,8 @@ def show(rows, head):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
 
-def method_arguments(method, case, gradients):
+def method_arguments(method, gradients, short=False):
     """(command, options): of `pe` the sampler."""
-    short = case[2] == "short"
     if method == "pe":
         budget = ["--warmup", "50", "--iterations", "50"] if short else ["--gradients", gradients]
         return "sample", ["--sampler", "pe", "--chains", "64", *budget]
@@ -228,9 +231,7 @@ def method_arguments(method, case, gradients):
 
 
 def false_alarms(runner, options):
-    cases = {n: c for n, c in shipped(runner.data).items() if options.only in n}
-    if "radon" in cases and runner.data:
-        cases["radon"] = ("radon", None, runner.radon())
+    cases = {n: c for n, c in shipped(runner).items() if options.only in n}
     rows = []
     for command in options.command.split(","):
         jobs = [(f"{command} {name} {seed}", options.lockstep,
@@ -260,12 +261,11 @@ def planted_cases(runner, options):
             path.write_text(json.dumps({"x": places} if options.hint == "init" else {"modes": [{"place": p} for p in places]}),
                             encoding="utf-8")
             hint = [f"--{options.hint}", str(path)]
-        plain = (case[0], case[1], [] if case[2] == "short" else case[2])
         jobs = []
         for method in METHODS:
-            command, extra = method_arguments(method, case, options.gradients)
+            command, extra = method_arguments(method, options.gradients, "short" in name)
             jobs += [(f"planted {options.hint} {name} {method} {seed}", options.lockstep,
-                      runner.arguments(command, plain, extra + hint, seed)) for seed in options.range]
+                      runner.arguments(command, case, extra + hint, seed)) for seed in options.range]
         lines = list(runner.all(jobs))
         rows.append((name, options.hint, *tally(lines).values()))
         for method in METHODS:
@@ -280,7 +280,7 @@ def sweep(runner, options):
             jobs = []
             for seed in options.range:
                 case = ("mixture", four_modes(dim, seed, options.generator), [])
-                command, extra = method_arguments(method, case, options.gradients)
+                command, extra = method_arguments(method, options.gradients)
                 jobs.append((f"sweep {options.generator} {dim} {method} {seed}", options.lockstep,
                              runner.arguments(command, case, extra, seed)))
             lines = list(runner.all(jobs))
@@ -290,9 +290,8 @@ def sweep(runner, options):
 
 
 def coverage(runner, options):
-    data = shipped(runner.data)
-    cases = {n: data[n] for n in ("mixture20 a", "two_modes", "eight_schools", "banana")} | {
-        "ten modes, 10-d": compared()["ten modes, 10-d"], "radon": ("radon", None, runner.radon() if runner.data else [])}
+    known = shipped(runner) | compared()
+    cases = {n: known[n] for n in ("mixture20 a", "two_modes", "eight_schools", "banana", "ten modes, 10-d", "radon")}
     rows, all_held = [], []
     for name, case in cases.items():
         if options.only not in name:
@@ -314,11 +313,10 @@ def coverage(runner, options):
 
 
 def equal(runner, options):
-    ours = shipped(runner.data)
-    names = ("mixture20 a", "mixture20 b", "two_modes", "banana", "flower", "eight_schools", "sys101", "sys102", "sys103")
+    ours = shipped(runner)
+    names = ("mixture20 a", "mixture20 b", "two_modes", "banana", "flower", "eight_schools", "radon", "sys101", "sys102",
+             "sys103")
     cases = {n: ours[n] for n in names if n in ours} | compared()
-    if runner.data:
-        cases["radon"] = ("radon", None, runner.radon())
     if "sys101" in cases:
         target, data, extra = cases["sys101"]
         cases["sys101, scout's base"] = (target, data, extra + ["--set", "sampler.base=scout"])

@@ -18,8 +18,8 @@ namespace lockstep {
 /// that does not change. Costs the gradient of the new point. Sources: Andricioaei, Straub & Voter (2001), Sminchisescu &
 /// Welling (2011), with a map between modes in place of a shift.
 ///
-/// Where the list has the components of the chain's base, every second time (on a path at beta = 0, and where there is no other mode, always) the sample is
-/// replaced by a draw x' of the base instead, accepted with min(1, density(x') base(x) / (density(x) base(x'))): at beta = 0
+/// Where the list has the components of the chain's base, every second time (on a path at beta = 0, and where there is no
+/// other mode, always) the sample is replaced by a draw x' of the base instead, accepted with min(1, density(x') base(x) / (density(x) base(x'))): at beta = 0
 /// always. What a chain has seen of the base's components is else as old as its last walk from one to the other, which no
 /// trajectory takes from a mode that is narrow beside them; then log Z lacks their weight.
 ///

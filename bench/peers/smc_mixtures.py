@@ -27,8 +27,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+sys.path.append(str(Path(__file__).parents[1]))
+
 import densities
 from smc_blackjax import by_lockstep, figures, normal, smc
+from trust import spread, turned
 
 GRID = {"particles": (1024, 4096), "ess": (0.5, 0.9), "moves": (1, 3), "leapfrogs": (5,),
         "step": (0.05, 0.1, 0.2, 0.4, 0.8)}
@@ -38,18 +41,11 @@ SCREENED = 4  # seeds
 def mixtures():
     """{name: (means, weights, covariances)}."""
     random = np.random.default_rng(10)
-
-    def spread(number, dim):
-        return random.normal(size=(number, dim)) * 20 / np.sqrt(2 * dim)
-
-    def turned(dim):
-        axes = np.linalg.qr(random.normal(size=(dim, dim)))[0]
-        matrix = (axes * random.uniform(0.5, 1.5, dim) ** 2) @ axes.T
-        return (matrix + matrix.T) / 2
     tenth = np.full(10, 0.1)
     return {"mixture20": (densities.KOU, densities.EQUAL, np.array([np.eye(2) * densities.SD**2] * 20)),
-            "10-d, spherical": (spread(10, 10), tenth, np.array([np.eye(10) * s**2 for s in random.uniform(.5, 1.5, 10)])),
-            "10-d, full": (spread(10, 10), tenth, np.array([turned(10) for _ in range(10)]))}
+            "10-d, spherical": (spread(random, 10, 10), tenth,
+                                np.array([np.eye(10) * s**2 for s in random.uniform(.5, 1.5, 10)])),
+            "10-d, full": (spread(random, 10, 10), tenth, np.array([turned(random, 10) for _ in range(10)]))}
 
 
 def log_density(means, weights, covariances):

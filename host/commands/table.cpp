@@ -32,20 +32,11 @@ std::vector<std::string> cells(const Figures& f) {
   const auto whole = [](double v) { return std::isnan(v) ? std::string() : fmt::format("{:.0f}", v); };
   const std::string truth = std::isnan(f.truth) ? "" : fmt::format("{:.6g}", f.truth);
   if (!f.visited) {  // of a probability near 0: nobody was there
-    const bool empty = is_probability(f.name) && f.mean < 0.01;
-    const bool between = is_probability(f.name) && f.mean < 0.99;
-    return {f.name,
-            empty ? "not visited"
-                  : fmt::format("{:.6g} ({})", f.mean, between ? "the same in all" : "never left"),
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            truth};
+    const double share = is_probability(f.name) ? f.mean : 1;
+    const std::string seen =
+        share < 0.01 ? "not visited"
+                     : fmt::format("{:.6g} ({})", f.mean, share < 0.99 ? "the same in all" : "never left");
+    return {f.name, seen, "", "", "", "", "", "", "", "", truth};
   }
   return {f.name,
           rounded(f.mean, f.se, 2),

@@ -148,8 +148,8 @@ void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws&
   for (int k = 0; k < library.size(); ++k) widest = std::max(widest, library.log_volume(k));
   for (int k = 0; k < library.size(); ++k) {
     const double share = due_of(library[k], log_z).share;
-    if (!(library[k].effective_share >= kResembles * usual_effective_share(library.dim())) &&
-        share <= kLeastShare && share * std::exp(widest - library.log_volume(k)) > kLeastShare &&
+    if (!resembles_normal(library[k].effective_share, library.dim()) && share <= kLeastShare &&
+        share * std::exp(widest - library.log_volume(k)) > kLeastShare &&
         library[k].hits > kSought * found.total_hits())
       sought.push_back(k);
   }

@@ -95,7 +95,6 @@ class Weigher {
 
   /// By the first kMassDraws.
   void weigh(Mode& mode, const MassDraws& draws) const {
-    const double least = kResembles * usual_effective_share(dim_);
     if (!sum_up(mode, draws.log_w.head(kMassDraws))) return;
     const Vector near = (draws.distance.array() > core_distance(dim_)).select(-INFINITY, draws.log_w);
     Mode core = mode;
@@ -103,7 +102,9 @@ class Weigher {
     if (!sum_up(core, near.head(kMassDraws)) || core.effective_share < kFewDraws / kMassDraws) return;
     mode.core_log_mass = core.core_log_mass = core.log_mass;
     // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
-    if (library_.size() == 1 && mode.effective_share < least && core.effective_share >= least) mode = core;
+    if (library_.size() == 1 && !resembles_normal(mode.effective_share, dim_) &&
+        resembles_normal(core.effective_share, dim_))
+      mode = core;
   }
   void add_to(HeldMoments& held, int k, const ByRows& x, const Vector& log_w) const {
     Eigen::ArrayXd w = (log_w.array() - held.log_scale).exp();

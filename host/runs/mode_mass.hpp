@@ -15,6 +15,9 @@ inline constexpr int kMassModes = 64, kMassDraws = 256, kMomentDraws = 8, kMostE
 inline double usual_effective_share(int dim) { return 0.9 / std::sqrt(dim + 0.5); }
 /// Modes with so large a part of that resemble a normal.
 inline constexpr double kResembles = 1.0 / 3;
+inline bool resembles_normal(double effective_share, int dim) {
+  return effective_share >= kResembles * usual_effective_share(dim);
+}
 
 /// Estimates the masses around the largest modes, by importance sampling: from 256 draws each of a Student t with 3
 /// degrees of freedom and 2.5 times its covariance, of which those count whose home it is. Of a mode that is the only one,

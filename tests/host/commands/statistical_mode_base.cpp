@@ -140,15 +140,21 @@ TEST(BaseOfModes, IsTakenWhereTheScoutIsLost) {
     }
 }
 
-// A core and something ten times as wide around it, half of Z each: no path from the scout's normal ever sees the core.
-TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
+/// A run on a core that holds this share of Z, and something ten times as wide around it.
+RunOptions core_of(double share) {
   nlohmann::json data;
   data["means"] = {std::vector<double>(20, 0.0), std::vector<double>(20, 0.0)};
-  data["weights"] = {0.5, 0.5};
+  data["weights"] = {share, 1 - share};
   data["sds"] = {1, 10};
   RunOptions r = options("mixture", "st", "auto", 1);
-  r.data = ::testing::TempDir() + "core.json";
+  r.data = ::testing::TempDir() + fmt::format("core_{}.json", share);
   write_atomically(r.data, data.dump());
+  return r;
+}
+
+// No path from the scout's normal ever sees the core.
+TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
+  RunOptions r = core_of(0.5);
   double z = 0;
   int runs = 0;
   for (const char* method : {"st", "pe"})
@@ -169,13 +175,7 @@ TEST(BaseOfModes, OfOneModeHoldsTheCoreOfSomethingWide) {
 // What the base gives core and surroundings is not what they hold, and no trajectory leads from one to the other: chains that
 // are not sent from either to draws of the base keep to where they began, and errors do not fall with gradients.
 TEST(BaseOfModes, DrawsOfItLeadIntoTheCoreAndOut) {
-  nlohmann::json data;
-  data["means"] = {std::vector<double>(20, 0.0), std::vector<double>(20, 0.0)};
-  data["weights"] = {0.1, 0.9};
-  data["sds"] = {1, 10};
-  RunOptions r = options("mixture", "st", "auto", 1);
-  r.data = ::testing::TempDir() + "small_core.json";
-  write_atomically(r.data, data.dump());
+  RunOptions r = core_of(0.1);
   double z = 0;
   int runs = 0;
   std::map<double, double> variance;  // by gradients
