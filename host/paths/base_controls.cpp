@@ -10,33 +10,42 @@ namespace lockstep {
 namespace {
 
 using Matrix = Eigen::MatrixXd;
-using Row = Eigen::RowVectorXd;
+using Array = Eigen::ArrayXd;  // [point]
 
 constexpr std::uint32_t kOfHeavy =
     (1u << 20) - 2;  // no normal has as many axes: blocks of random words of its own
+constexpr double kLeastLog =
+    -600;  // of a share: what is smaller still is as good, and below -708 costs a hundred times as much
 
-/// L^-1 (x - m) of the columns of x, their squared lengths, and log N(x; m, L L').
+/// Column after column, for Eigen's own goes row by row, one number at a time.
+Array sum_of_columns(const Eigen::Ref<const Eigen::ArrayXXd>& x) {
+  Array sum = x.col(0);
+  for (Eigen::Index k = 1; k < x.cols(); ++k) sum += x.col(k);
+  return sum;
+}
+
+/// L^-1 (x - m) of the rows of x, their squared lengths, and log N(x; m, L L').
 struct Standardised {
   Matrix z;
-  Row square, log_density;
-  Standardised(const NormalComponent& c, bool by_axes, const Matrix& x) : z(x.colwise() - c.mean) {
+  Array square, log_density;
+  Standardised(const NormalComponent& c, bool by_axes, const Matrix& x)
+      : z(x.rowwise() - c.mean.transpose()) {
     if (by_axes)
-      z.array().colwise() /= c.factor.diagonal().array();
+      z.array().rowwise() /= c.factor.diagonal().transpose().array();
     else
-      c.factor.triangularView<Eigen::Lower>().solveInPlace(z);
-    square = z.colwise().squaredNorm();
-    const double log_norm = -c.log_det() - 0.5 * double(x.rows()) * std::log(2 * kPi);
-    log_density = log_norm - 0.5 * square.array();
+      c.factor.transpose().triangularView<Eigen::Upper>().solveInPlace<Eigen::OnTheRight>(z);
+    square = sum_of_columns(z.array().square());
+    log_density = -c.log_det() - 0.5 * double(x.cols()) * std::log(2 * kPi) - 0.5 * square;
   }
 };
 
 /// log of the Student t with the scale of a normal, at squared lengths.
-Row log_student(const NormalComponent& c, const Row& square) {
+Array log_student(const NormalComponent& c, const Array& square) {
   constexpr double nu = DrawnDensity::kDegrees;
   const double d = double(c.mean.size());
   const double log_norm =
       std::lgamma(0.5 * (nu + d)) - std::lgamma(0.5 * nu) - 0.5 * d * std::log(nu * kPi) - c.log_det();
-  return log_norm - 0.5 * (nu + d) * (square.array() / nu).log1p();
+  return log_norm - 0.5 * (nu + d) * (square / nu).log1p();
 }
 
 }  // namespace
@@ -75,54 +84,49 @@ BaseControls::BaseControls(const DrawnDensity& density, std::vector<NormalCompon
 }
 
 BaseControls::Values BaseControls::at(const Matrix& x) const {
-  Values out;
-  Matrix& controls = out.controls;
-  const auto n = x.cols(), d = x.rows();
+  const auto n = x.rows(), d = x.cols();
   const auto& components = density_.normals.components;
   const auto count = Eigen::Index(components.size());
-  std::vector<Matrix> z;
-  Matrix share(count + 1,
-               n);  // log of w_k N(x; m_k, L_k L_k'), of the Student t last, then their parts of the sum
+  std::vector<Standardised> own;
+  // log of w_k N(x; m_k, L_k L_k'), of the Student t last, then their parts of the sum: a column is all points of one, for
+  // what is done to it to be done to many at a time.
+  Eigen::ArrayXXd share(n, count + 1);
   for (Eigen::Index k = 0; k < count; ++k) {
     const NormalComponent& c = components[std::size_t(k)];
-    Standardised own(c, density_.normals.by_axes, x);
-    share.row(k) = std::log(c.weight) + own.log_density.array();
-    if (k == 0) share.row(count) = std::log(DrawnDensity::kHeavy) + log_student(c, own.square).array();
-    z.push_back(std::move(own.z));
+    own.emplace_back(c, density_.normals.by_axes, x);
+    share.col(k) = std::log(c.weight) + own.back().log_density;
   }
-  const Row most = share.colwise().maxCoeff();
-  share = (share.rowwise() - most).array().exp().matrix();
-  const Row sum = share.colwise().sum();
-  const Row log_sum = most.array() + sum.array().log();
-  out.log_density = log_sum.transpose();
-  share.array().rowwise() /= sum.array();
+  share.col(count) = std::log(DrawnDensity::kHeavy) + log_student(components.front(), own.front().square);
+  Array most = share.col(0);
+  for (Eigen::Index k = 1; k <= count; ++k) most = most.max(share.col(k));
+  share.colwise() -= most;
+  share = share.max(kLeastLog).exp();
+  const Array sum = sum_of_columns(share);
+  const Array log_sum = most + sum.log();
+  share.colwise() /= sum;
   double of_base = 0;
   for (int k = 0; k < density_.of_base; ++k) of_base += components[std::size_t(k)].weight;
-  const Row part = share.topRows(density_.of_base).colwise().sum();
-  out.log_base = (log_sum.array() + part.array().log() - std::log(of_base)).transpose();
+  const Array part = sum_of_columns(share.leftCols(density_.of_base));
+  Values out{log_sum, log_sum + part.log() - std::log(of_base), Matrix(n, count_)};
 
-  controls.resize(count_, n);
-  Eigen::Index row = 0;
-  for (Eigen::Index k = 1; k <= count && row < count_; ++k)
-    controls.row(row++) =
-        share.row(k).array() - (k < count ? components[std::size_t(k)].weight : DrawnDensity::kHeavy);
+  Eigen::Index column = 0;
+  const auto next = [&] { return out.controls.col(column++).array(); };
+  for (Eigen::Index k = 1; k <= count && column < count_; ++k)
+    next() = share.col(k) - (k < count ? components[std::size_t(k)].weight : DrawnDensity::kHeavy);
   if (!wholes_) return out;
   for (Eigen::Index k = 0; k < count; ++k) {
-    const Matrix& own = z[std::size_t(k)];
-    controls.row(row++) = share.row(k).array() * (own.colwise().squaredNorm().array() - double(d));
-    if (!axes_) continue;
-    controls.middleRows(row, d) = own.array().rowwise() * share.row(k).array();
-    row += d;
+    const Standardised& of = own[std::size_t(k)];
+    next() = share.col(k) * (of.square - double(d));
+    for (Eigen::Index i = 0; i < d && axes_; ++i) next() = of.z.col(i).array() * share.col(k);
   }
   for (const NormalComponent& c : normals_) {
-    const Row ratio = (Standardised(c, false, x).log_density - log_sum).array().exp();
-    controls.row(row++) = ratio.array() - 1;
-    if (!axes_) continue;
-    const Matrix apart = x.colwise() - c.mean;
-    const Eigen::ArrayXd variance = c.factor.rowwise().squaredNorm();
-    controls.middleRows(row, d) = apart.array().rowwise() * ratio.array();
-    controls.middleRows(row + d, d) = (apart.array().square().colwise() - variance).rowwise() * ratio.array();
-    row += 2 * d;
+    const Array ratio = (Standardised(c, false, x).log_density - log_sum).max(kLeastLog).exp();
+    next() = ratio - 1;
+    for (Eigen::Index i = 0; i < d && axes_; ++i) {
+      const Array apart = x.col(i).array() - c.mean[i];
+      next() = apart * ratio;
+      next() = (apart.square() - c.factor.row(i).squaredNorm()) * ratio;
+    }
   }
   return out;
 }
@@ -131,17 +135,17 @@ ControlFit::ControlFit(int controls, int columns)
     : gram_(Matrix::Zero(controls + 1, controls + 1)), product_(Matrix::Zero(controls + 1, columns)) {}
 
 void ControlFit::add(const Matrix& controls, const Matrix& y) {
-  Matrix all(controls.rows() + 1, controls.cols());
-  all << Row::Ones(controls.cols()), controls;
-  gram_ += all * all.transpose();
-  product_ += all * y;
+  Matrix all(controls.rows(), controls.cols() + 1);
+  all << Eigen::VectorXd::Ones(controls.rows()), controls;
+  gram_.selfadjointView<Eigen::Lower>().rankUpdate(all.transpose());
+  product_ += all.transpose() * y;
 }
 
 Matrix ControlFit::coefficients() const {
   constexpr double kRidge = 1e-9;  // of controls that are scaled alike; one that never varied gets 0
   const Eigen::VectorXd scale =
       gram_.diagonal().unaryExpr([](double v) { return v > 0 ? 1 / std::sqrt(v) : 0.0; });
-  Matrix gram = scale.asDiagonal() * gram_ * scale.asDiagonal();
+  Matrix gram = scale.asDiagonal() * gram_ * scale.asDiagonal();  // its lower half
   gram.diagonal().array() += kRidge;
   return scale.asDiagonal() * gram.ldlt().solve(scale.asDiagonal() * product_);
 }

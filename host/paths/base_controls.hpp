@@ -35,9 +35,9 @@ class BaseControls {
   int count() const { return count_; }
   struct Values {
     Eigen::VectorXd log_density, log_base;  // of what is drawn from, and of the path's base
-    Eigen::MatrixXd controls;               // [control][point]
+    Eigen::MatrixXd controls;               // [point][control]
   };
-  /// At the columns of x.
+  /// At the rows of x, [point][d].
   Values at(const Eigen::MatrixXd& x) const;
 
  private:

@@ -2,6 +2,7 @@
 #include "host/paths/base_draws.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "host/paths/base_fit.hpp"
@@ -35,6 +36,17 @@ std::vector<NormalComponent> normals_of(const PathBase& base) {
   constexpr double kInflation = 1.2;  // the usual one
   const NormalComponent& first = base.density.components.front();
   return {{1, first.mean, first.factor / kInflation}};
+}
+/// In an order that does not depend on where the numbers lie, as Eigen's does; eight sums, for they are added at once.
+double sum_of(const double* numbers, int count) {
+  std::array<double, 8> sums{};
+  int i = 0;
+  for (; i + 8 <= count; i += 8)
+    for (int s = 0; s < 8; ++s) sums[std::size_t(s)] += numbers[i + s];
+  double sum = 0;
+  for (; i < count; ++i) sum += numbers[i];
+  for (double s : sums) sum += s;
+  return sum;
 }
 int at_once(int dim, int groups) {
   return std::max(1, std::clamp(kManyNumbers / dim, 512, kMostAtOnce) / groups) * groups;
@@ -85,16 +97,18 @@ class BaseDrawsRun {
   }
 
  private:
-  /// Draws of one group: log gamma / b, log gamma / base, and their controls.
+  /// Draws of one group, few enough for the cache: log gamma / b, log gamma / base, and their controls.
   struct Block {
-    Matrix x, controls;
+    Matrix x, controls;  // [draw][d], [draw][control]
     Vector log_weight, of_base;
   };
-  std::vector<Block> draw(int each) {
+  static constexpr int kOfBlock = 128;
+  /// So many of each group, each block given to take(group, block): a group's one after the other, groups side by side.
+  template <class Take>
+  void draw(int each, const Take& take) {
     const int d = layout_.dim, groups = options_.groups;
     PointEngine::Rows x(d, Eigen::Index(each) * groups), gradient;
     Vector log_density;
-    std::vector<Block> blocks(groups);
 #pragma omp parallel for num_threads(context_.threads) schedule(static)
     for (int g = 0; g < groups; ++g)
       for (int c = 0; c < each; ++c)
@@ -102,28 +116,43 @@ class BaseDrawsRun {
             density_.draw({context_.key, std::uint32_t(step_), std::uint32_t(c), std::uint32_t(g)});
     points_.evaluate(x, log_density, gradient);
 #pragma omp parallel for num_threads(context_.threads) schedule(static)
-    for (int g = 0; g < groups; ++g) {
-      Block& b = blocks[std::size_t(g)];
-      b.x = x.middleCols(Eigen::Index(g) * each, each);
-      auto values = controls_.at(b.x);
-      b.log_weight = log_density.segment(Eigen::Index(g) * each, each) - values.log_density;
-      b.of_base = log_density.segment(Eigen::Index(g) * each, each) - values.log_base;
-      b.controls = std::move(values.controls);
-    }
+    for (int g = 0; g < groups; ++g)
+      for (int c = 0; c < each; c += kOfBlock) {
+        const auto first = Eigen::Index(g) * each + c, n = Eigen::Index(std::min(kOfBlock, each - c));
+        Block b{x.middleCols(first, n).transpose(), {}, {}, {}};
+        auto values = controls_.at(b.x);
+        b.log_weight = log_density.segment(first, n) - values.log_density;
+        b.of_base = log_density.segment(first, n) - values.log_base;
+        b.controls = std::move(values.controls);
+        take(std::size_t(g), b);
+      }
     ++step_;
     found_.number += double(each) * groups;
+  }
+  std::vector<Block> draw(int each) {
+    std::vector<std::vector<Block>> of_group(options_.groups);
+    draw(each, [&](std::size_t g, Block& b) { of_group[g].push_back(std::move(b)); });
+    std::vector<Block> blocks;
+    for (auto& of : of_group) std::move(of.begin(), of.end(), std::back_inserter(blocks));
     return blocks;
   }
-  double weight(const Block& b, Eigen::Index c) const {
-    return b.of_base[c] <= found_.log_limit ? std::exp(b.log_weight[c] - found_.log_scale) : 0;
+  Eigen::ArrayXd weights(const Block& b) const {
+    const Eigen::ArrayXd weight = b.log_weight.array() - found_.log_scale;
+    return (b.of_base.array() <= found_.log_limit).select(weight.exp(), 0);
+  }
+  /// w f(x) of draw c, of weight w, added.
+  void add(const Block& b, Eigen::Index c, double w, std::vector<double>& sums) const {
+    const Vector x = b.x.row(c);
+    add_state(*context_.target, layout_, x.data(), w, sums);
   }
   /// w f(x), [draw][row].
   Matrix weighted(const Block& b) const {
-    Matrix y(b.x.cols(), layout_.rows());
+    Matrix y(b.x.rows(), layout_.rows());
+    const Eigen::ArrayXd weight = weights(b);
     std::vector<double> one(layout_.rows());
-    for (Eigen::Index c = 0; c < b.x.cols(); ++c) {
+    for (Eigen::Index c = 0; c < b.x.rows(); ++c) {
       std::fill(one.begin(), one.end(), 0.0);
-      add_state(*context_.target, layout_, b.x.col(c).data(), weight(b, c), one);
+      add(b, c, weight[c], one);
       y.row(c) = Eigen::Map<const Eigen::RowVectorXd>(one.data(), layout_.rows());
     }
     return y;
@@ -145,7 +174,7 @@ class BaseDrawsRun {
     found_.log_limit = found_.log_scale + std::log(BaseDraws::kLimit);
     LogSum beyond;
     for (const Block& b : fitted)
-      for (Eigen::Index c = 0; c < b.x.cols(); ++c)
+      for (Eigen::Index c = 0; c < b.x.rows(); ++c)
         if (b.of_base[c] > found_.log_limit) beyond.add(b.log_weight[c]);
     if (beyond.sum > 0 && beyond.log() > sum.log() + std::log(kLittleBeyond)) return false;
     found_.effective = std::exp(2 * sum.log() - square.log()) / found_.number;
@@ -172,7 +201,7 @@ class BaseDrawsRun {
     Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(1 + d), square = sum;
     double n = 0;
     for (const Block& b : blocks) {
-      const Matrix rest = weighted(b) - b.controls.transpose() * coefficients_.bottomRows(controls_.count());
+      const Matrix rest = weighted(b) - b.controls * coefficients_.bottomRows(controls_.count());
       Matrix h(rest.rows(), 1 + d);
       h.col(0) = rest.col(MomentLayout::count);
       for (int i = 0; i < d; ++i)
@@ -192,19 +221,13 @@ class BaseDrawsRun {
   }
 
   bool batch() {
-    const auto blocks = draw(each_);
-#pragma omp parallel for num_threads(context_.threads) schedule(static)
-    for (int g = 0; g < options_.groups; ++g) {
-      const Block& b = blocks[std::size_t(g)];
-      // One after the other: in which order Eigen adds depends on where the sums lie.
-      auto &sums = sums_[std::size_t(g)], &controls = control_sums_[std::size_t(g)];
-      for (Eigen::Index c = 0; c < b.x.cols(); ++c) {
-        const double w = weight(b, c);
-        add_state(*context_.target, layout_, b.x.col(c).data(), w, sums);
-        greatest_[std::size_t(g)] = std::max(greatest_[std::size_t(g)], w);
-        for (int k = 0; k < controls_.count(); ++k) controls[std::size_t(k)] += b.controls(k, c);
-      }
-    }
+    draw(each_, [&](std::size_t g, const Block& b) {
+      const Eigen::ArrayXd weight = weights(b);
+      for (Eigen::Index c = 0; c < b.x.rows(); ++c) add(b, c, weight[c], sums_[g]);
+      greatest_[g] = std::max(greatest_[g], weight.maxCoeff());
+      for (int k = 0; k < controls_.count(); ++k)
+        control_sums_[g][std::size_t(k)] += sum_of(b.controls.col(k).data(), int(b.controls.rows()));
+    });
     return found_.number + double(each_) * options_.groups <= most_ && !enough();
   }
   double draws_of_group() const { return double(step_ - 2) * each_; }

@@ -15,11 +15,13 @@ void add_state(const TargetInstance& target, const MomentLayout& layout, const d
     target.quantities_at(x, values.data());
     for (int q = 0; q < layout.quantities; ++q) sums[layout.quantity() + q] += weight * values[q];
   }
-  for (int i = 0; i < layout.dim; ++i) {
-    sums[layout.mean() + i] += weight * x[i];
-    sums[layout.second() + i] += weight * x[i] * x[i];
-    for (int j = 0; j < i && layout.covariance; ++j)
-      sums[layout.cross() + i * (i - 1) / 2 + j] += weight * x[i] * x[j];
+  // Sums do not overlap x: many axes at a time.
+  double* __restrict mean = &sums[layout.mean()], * __restrict second = &sums[layout.second()];
+  for (int i = 0; i < layout.dim; ++i) mean[i] += weight * x[i];
+  for (int i = 0; i < layout.dim; ++i) second[i] += weight * x[i] * x[i];
+  for (int i = 1; i < layout.dim && layout.covariance; ++i) {
+    double* __restrict cross = &sums[layout.cross() + i * (i - 1) / 2];
+    for (int j = 0; j < i; ++j) cross[j] += weight * x[i] * x[j];
   }
 }
 

@@ -6,7 +6,8 @@
 namespace lockstep {
 namespace {
 constexpr double kAligned = 0.999, kMiss = 1, kLeastRight = 10, kMostWrong = 0.1;
-}
+constexpr int kAtOnce = 128;
+}  // namespace
 
 std::vector<int> ModeForecast::of(const ModeLibrary& modes, const PointEngine::Rows& x,
                                   const PointEngine::Rows& gradient, int threads) {
@@ -19,14 +20,18 @@ std::vector<int> ModeForecast::of(const ModeLibrary& modes, const PointEngine::R
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return modes[a].hits > modes[b].hits; });
   order.resize(std::min<std::size_t>(order.size(), most));
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int c = 0; c < count; ++c) {
-    const Eigen::VectorXd at = x.col(c), slope = gradient.col(c);
-    double least = kMiss;
-    for (const int k : order)
-      if (const auto aim = modes.aim(k, at.data(), slope.data()); aim.cosine > kAligned && aim.miss < least) {
-        least = aim.miss;
-        mode[c] = k;
-      }
+  for (int first = 0; first < count; first += kAtOnce) {
+    const int n = std::min(kAtOnce, count - first);
+    const Eigen::MatrixXd at = x.middleCols(first, n), slope = gradient.middleCols(first, n);
+    Eigen::ArrayXd least = Eigen::ArrayXd::Constant(n, kMiss);
+    for (const int k : order) {
+      const auto aims = modes.aims(k, at, slope);
+      for (int c = 0; c < n; ++c)
+        if (aims.cosine[c] > kAligned && aims.miss[c] < least[c]) {
+          least[c] = aims.miss[c];
+          mode[first + c] = k;
+        }
+    }
   }
   asked_ += count;
   for (const int k : mode)

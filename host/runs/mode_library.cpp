@@ -85,15 +85,15 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
   return std::isnan(sum) ? INFINITY : sum;
 }
 
-ModeLibrary::Aim ModeLibrary::aim(int k, const double* x, const double* gradient) const {
-  using Map = Eigen::Map<const Eigen::VectorXd>;
+ModeLibrary::Aims ModeLibrary::aims(int k, const Eigen::MatrixXd& x, const Eigen::MatrixXd& gradient) const {
+  const Eigen::Map<const Eigen::VectorXd> place(modes_[k].place.data(), dim_);
+  const Eigen::MatrixXd way = inverse_[k].triangularView<Eigen::Lower>() * (-(x.colwise() - place)).eval();
   const auto factor = factor_of(modes_[k]);
-  const Eigen::VectorXd way = inverse_[k].triangularView<Eigen::Lower>() *
-                              (Map(modes_[k].place.data(), dim_) - Map(x, dim_)),
-                        along = (factor.triangularView<Eigen::Lower>().transpose() * Map(gradient, dim_))
-                                    .stableNormalized();
-  const double to = way.dot(along);
-  return {to / way.norm(), (way - to * along).norm()};
+  Eigen::MatrixXd along = factor.triangularView<Eigen::Lower>().transpose() * gradient;
+  for (Eigen::Index c = 0; c < along.cols(); ++c) along.col(c).stableNormalize();
+  const Eigen::RowVectorXd to = way.cwiseProduct(along).colwise().sum();
+  return {to.array() / way.colwise().norm().array(),
+          (way - along * to.asDiagonal()).colwise().norm().array()};
 }
 
 int ModeLibrary::nearest(const double* x, double most) const {

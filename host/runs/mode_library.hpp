@@ -89,12 +89,13 @@ class ModeLibrary {
   double distance(int k, const double* x, double most = INFINITY) const;
   /// log |L| of mode k.
   double log_volume(int k) const { return 0.5 * log_det_[k]; }
-  /// Of the line from x along the gradient, both in the metric of mode k (factor^-1 (place - x), factor' gradient): the cosine
-  /// of its angle with the way to the mode, and how far from that it passes, in standard deviations. NaN where one is 0.
-  struct Aim {
-    double cosine, miss;
+  /// Of the lines from the columns of x along the gradients there, both in the metric of mode k (factor^-1 (place - x), factor'
+  /// gradient): the cosine of the angle with the way to the mode, and how far from that the line passes, in standard
+  /// deviations. NaN where one is 0.
+  struct Aims {
+    Eigen::ArrayXd cosine, miss;
   };
-  Aim aim(int k, const double* x, const double* gradient) const;
+  Aims aims(int k, const Eigen::MatrixXd& x, const Eigen::MatrixXd& gradient) const;
   /// The mode nearest to x by that distance, of those nearer than `most`; -1 where there is none.
   int nearest(const double* x, double most = INFINITY) const;
   /// Of each column of x, [d][point], the mode that is nearest, or home: whose normal is densest there, all of one mass; -1

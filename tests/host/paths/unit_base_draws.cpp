@@ -58,32 +58,32 @@ TEST(BaseDraws, ControlsHaveMeanZeroAndWhatIsDrawnIsTheDensity) {
     const DrawnDensity density(t.base.density, t.base.normals);
     const BaseControls controls(density, t.base.normals);
     constexpr int n = 40000;
-    Eigen::MatrixXd x(2, n);
-    for (int c = 0; c < n; ++c) x.col(c) = density.draw({t.context.key, 7, std::uint32_t(c), 0});
+    Eigen::MatrixXd x(n, 2);
+    for (int c = 0; c < n; ++c) x.row(c) = density.draw({t.context.key, 7, std::uint32_t(c), 0});
     const BaseControls::Values v = controls.at(x);
-    ASSERT_EQ(v.controls.rows(), controls.count());
+    ASSERT_EQ(v.controls.cols(), controls.count());
     const double most = family_quantile(1e-4, std::size_t(controls.count()) + 1);
     for (int k = 0; k < controls.count(); ++k) {
       RunningMean mean;
-      for (int c = 0; c < n; ++c) mean.add(v.controls(k, c));
+      for (int c = 0; c < n; ++c) mean.add(v.controls(c, k));
       EXPECT_GT(mean.variance(), 0) << k;
       EXPECT_LT(std::abs(mean.z()), most) << k;
     }
     RunningMean base;  // E_b base / b is one, and the base is what the path has
     for (int c = 0; c < n; ++c) base.add(std::exp(v.log_base[c] - v.log_density[c]));
     EXPECT_LT(std::abs(base.z(1)), most);
-    for (int c = 0; c < 100; ++c) EXPECT_NEAR(v.log_base[c], t.base.density.log_density(x.col(c)), 1e-9);
+    for (int c = 0; c < 100; ++c) EXPECT_NEAR(v.log_base[c], t.base.density.log_density(x.row(c)), 1e-9);
   }
 }
 
 TEST(BaseDraws, FitIsOfLeastSquares) {
-  const Eigen::MatrixXd controls = Eigen::MatrixXd::Random(3, 200);
+  const Eigen::MatrixXd controls = Eigen::MatrixXd::Random(200, 3);
   Eigen::MatrixXd y(200, 2);
-  y.col(0) = (2 + controls.row(0).array() - 3 * controls.row(2).array()).matrix().transpose();
+  y.col(0) = 2 + controls.col(0).array() - 3 * controls.col(2).array();
   y.col(1).setConstant(5);
   ControlFit fit(3, 2);
-  fit.add(controls.leftCols(80), y.topRows(80));
-  fit.add(controls.rightCols(120), y.bottomRows(120));
+  fit.add(controls.topRows(80), y.topRows(80));
+  fit.add(controls.bottomRows(120), y.bottomRows(120));
   Eigen::MatrixXd right(4, 2);
   right << 2, 5, 1, 0, 0, 0, -3, 0;
   EXPECT_LT((fit.coefficients() - right).cwiseAbs().maxCoeff(), 1e-6);

@@ -73,8 +73,8 @@ TEST(ModeForecast, IsByTheGradientInTheModesMetricAndBelievedOnceItCameTrue) {
   thin.factor = {1, 0, 0, 1e-3};
   narrow.add(thin);
   const Eigen::Vector2d beside = -Eigen::Vector2d(3 - 40, 4 * 1e6);  // to a mode at (40, 0) of the same shape
-  EXPECT_GT(narrow.aim(0, from.data(), beside.data()).cosine, 0.999);
-  EXPECT_GT(narrow.aim(0, from.data(), beside.data()).miss, 30);
+  EXPECT_GT(narrow.aims(0, from, beside).cosine[0], 0.999);
+  EXPECT_GT(narrow.aims(0, from, beside).miss[0], 30);
   ModeForecast forecast;
   EXPECT_THAT(forecast.of(modes, x, gradient, 1), ::testing::ElementsAre(0, 1, -1));
   EXPECT_EQ(forecast.share(), 0);  // nothing is believed yet
