@@ -82,12 +82,25 @@ Jackknife operator+(Jackknife a, double shift) {
   return a;
 }
 
-Jackknife log_mean(const std::vector<double>& of_blocks, double shift) {
+LogZ LogZ::widened(double by) const {
+  if (!(by > 0)) return *this;
+  const double unscaled = std::hypot(unscaled_se, by);
+  return {estimate, std::hypot(se, by), unscaled,
+          std::min(std::floor(df * std::pow(unscaled / unscaled_se, 4)), 1e4)};
+}
+
+Jackknife block_mean(const std::vector<double>& of_blocks) {
   double sum = 0;
   for (double v : of_blocks) sum += v;
   const double n = double(of_blocks.size());
-  Jackknife j{shift + std::log(sum / n), {}};
-  for (double v : of_blocks) j.left_out.push_back(shift + std::log((sum - v) / (n - 1)));
+  Jackknife j{sum / n, {}};
+  for (double v : of_blocks) j.left_out.push_back((sum - v) / (n - 1));
+  return j;
+}
+Jackknife log_mean(const std::vector<double>& of_blocks, double shift) {
+  Jackknife j = block_mean(of_blocks);
+  j.estimate = shift + std::log(j.estimate);
+  for (double& v : j.left_out) v = shift + std::log(v);
   return j;
 }
 

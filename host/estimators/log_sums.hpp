@@ -17,6 +17,9 @@ struct LogZ {
   /// Student's distribution with `df` degrees of freedom.
   std::array<double, 2> interval(double level) const;
   LogZ shifted(double by) const { return {estimate + by, se, unscaled_se, df}; }
+  /// With an error beside its own which that does not show. Degrees of freedom as Satterthwaite (1946) has them: this one
+  /// was not estimated.
+  LogZ widened(double by) const;
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -90,6 +93,8 @@ Jackknife operator-(Jackknife a, const Jackknife& b);
 /// The same, shifted by a known number.
 Jackknife operator+(Jackknife a, double shift);
 
+/// The mean of a number of each block.
+Jackknife block_mean(const std::vector<double>& of_blocks);
 /// shift + the log of the mean of a number of each block.
 Jackknife log_mean(const std::vector<double>& of_blocks, double shift);
 

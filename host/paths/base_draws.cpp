@@ -105,7 +105,7 @@ class BaseDrawsRun {
   static constexpr int kOfBlock = 128;
   /// So many of each group, each block given to take(group, block): a group's one after the other, groups side by side.
   template <class Take>
-  void draw(int each, const Take& take) {
+  void with_blocks(int each, const Take& take) {
     const int d = layout_.dim, groups = options_.groups;
     PointEngine::Rows x(d, Eigen::Index(each) * groups), gradient;
     Vector log_density;
@@ -131,7 +131,7 @@ class BaseDrawsRun {
   }
   std::vector<Block> draw(int each) {
     std::vector<std::vector<Block>> of_group(options_.groups);
-    draw(each, [&](std::size_t g, Block& b) { of_group[g].push_back(std::move(b)); });
+    with_blocks(each, [&](std::size_t g, Block& b) { of_group[g].push_back(std::move(b)); });
     std::vector<Block> blocks;
     for (auto& of : of_group) std::move(of.begin(), of.end(), std::back_inserter(blocks));
     return blocks;
@@ -221,7 +221,7 @@ class BaseDrawsRun {
   }
 
   bool batch() {
-    draw(each_, [&](std::size_t g, const Block& b) {
+    with_blocks(each_, [&](std::size_t g, const Block& b) {
       const Eigen::ArrayXd weight = weights(b);
       for (Eigen::Index c = 0; c < b.x.rows(); ++c) add(b, c, weight[c], sums_[g]);
       greatest_[g] = std::max(greatest_[g], weight.maxCoeff());

@@ -8,14 +8,6 @@
 namespace lockstep {
 namespace {
 
-/// With an error beside that of the groups which these do not show. Degrees of freedom as Satterthwaite (1946) has them: this
-/// one was not estimated.
-LogZ widened(const LogZ& z, double by) {
-  const double unscaled = std::hypot(z.unscaled_se, by);
-  const double df = std::floor(z.df * std::pow(unscaled / z.unscaled_se, 4));
-  return {z.estimate, std::hypot(z.se, by), unscaled, std::min(df, 1e4)};
-}
-
 /// Sums over groups, and of all but one of them.
 struct Sums {
   double top = 0, tail = 0;
@@ -68,12 +60,12 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
     }
   }
   const double unmet = Combined::unmet(draws) + 1 / all.top + (states > 0 ? 0 : out.beyond);
-  out.log_z = widened(log_mean(z, draws.log_scale).value(), unmet);
+  out.log_z = log_mean(z, draws.log_scale).value().widened(unmet);
   out.moments = weighted_moments(layout, sums);
   WeightedMoments& m = out.moments;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const double sd = std::sqrt(std::max(0.0, m.variance(int(i))));
-    const LogZ mean = widened({m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}, unmet * sd);
+    const LogZ mean = LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}.widened(unmet * sd);
     m.mean_se[i] = mean.se;
     m.mean_unscaled_se[i] = mean.unscaled_se;
     m.mean_df[i] = mean.df;

@@ -271,6 +271,19 @@ MethodResult sequential(const Pilot& pilot, const PathBase& base, const Evidence
   f.diagnostics.add("least_ancestors", ancestors);
   f.diagnostics.add("least_particles", particles);
   f.diagnostics.add("effective_groups", 1 / square);
+  const LogZ drift = block_mean(pilot.drift).value();
+  f.diagnostics.add("drift", drift);
+  f.diagnostics.add("of_groups", f.log_z);
+  // What groups do not show, for all lack it: log Z errs by about as much as the particles drift, measured on radon.
+  f.log_z = f.log_z.widened(std::sqrt(std::max(0.0, drift.estimate * drift.estimate - drift.se * drift.se)));
+  if (significant(drift)) {
+    f.failed.push_back("drift");
+    f.warnings.push_back(
+        fmt::format("log(target / base) of the particles changes by {:.2g} +- {:.2g} as they go on at beta = "
+                    "1: they have not come to where "
+                    "they belong, and the error of log Z is too small; more gradients, or another method",
+                    -drift.estimate, drift.se));
+  }
   if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
   if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
   if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");

@@ -18,6 +18,7 @@
 namespace lockstep {
 namespace {
 
+constexpr double kLinger = 0.2;      // of the levels of sequential Monte Carlo, again at the last
 constexpr double kTrialShare = 0.1;  // of the gradients, for each pilot that is only tried
 // Where more of the first pilot's transitions diverge the target has parts that the usual step does not enter, tails that
 // bend or narrow: chains get there by way of the base, if that reaches so far.
@@ -108,6 +109,7 @@ struct PathResult {
 PathResult run_particles(RunContext context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   PilotOptions p = pilot_options(c, base);
+  p.linger = kLinger;
   p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
   const Pilot& trial = pilot_stage(context, "trial", base, p);
   if (!base.of_modes && trial.jump_acceptance < kIdleJumps) context.jumps.reset();

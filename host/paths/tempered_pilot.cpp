@@ -106,7 +106,41 @@ PilotRun::PilotRun(const RunContext& context, const PathBase& base, const PilotO
           population(options)) {}
 
 bool PilotRun::step() {
-  if (!particles_.step()) return false;
+  if (!particles_.step()) return linger();
+  record_level();
+  return true;
+}
+
+bool PilotRun::linger() {
+  const int most = int(std::ceil(options_.linger * double(found_.ladder.size())));
+  if (lingered_ == most) return false;
+  if (lingered_++ == 0) found_.drift = block_deltas();
+  particles_.linger();
+  if (lingered_ < most) return true;
+  const auto before = std::exchange(found_.drift, block_deltas());
+  for (std::size_t b = 0; b < before.size(); ++b) found_.drift[b] -= before[b];
+  return true;
+}
+
+/// Means by weight over blocks of particles that lie side by side: resampling keeps their order, so that descendants of one
+/// are in one block, but for those at the ends.
+std::vector<double> PilotRun::block_deltas() const {
+  constexpr int kLarge = 256, kBlocks = 4;  // of a group
+  const auto delta = particles_.deltas();
+  const auto& log_weight = particles_.state().log_weight;
+  const int blocks = options_.groups * (particles_.particles() >= kLarge ? kBlocks : 1);
+  std::vector<double> mean(blocks), total(blocks);
+  for (std::size_t p = 0; p < delta.size(); ++p) {
+    const std::size_t b = p * std::size_t(blocks) / delta.size();
+    const double w = delta[p] < kNoWeight ? std::exp(log_weight[p]) : 0;
+    total[b] += w;
+    if (w > 0) mean[b] += w * delta[p];
+  }
+  for (int b = 0; b < blocks; ++b) mean[b] /= total[b];
+  return mean;
+}
+
+void PilotRun::record_level() {
   const SmcState& now = particles_.state();
   found_.ladder.push_back(now.beta[0]);
   found_.step_size.push_back(now.step_size[0]);
@@ -123,12 +157,13 @@ bool PilotRun::step() {
       for (std::size_t i = 0; i < d; ++i) s[i * seeds + g * per + p] = float(x[i * n + kept[p]]);
   }
   found_.states.push_back(std::move(s));
-  return true;
 }
 
 void PilotRun::tell() const {
   const SmcState& now = particles_.state();
-  context_.tell("pilot", now.beta[0], {particles_.total_gradients(), now.divergences});
+  const double lingered = double(lingered_) / std::max<double>(1, double(found_.ladder.size()));
+  context_.tell("pilot", (now.beta[0] + lingered) / (1 + options_.linger),
+                {particles_.total_gradients(), now.divergences});
 }
 
 Pilot PilotRun::finish() {

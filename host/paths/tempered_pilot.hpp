@@ -17,6 +17,8 @@ struct PilotOptions {
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;
   double longest = 1;  // step in beta from level to level
+  double linger =
+      0;  // transitions at beta = 1 after the last level, for each level: what particles drift there
 };
 
 /// What a pilot found: everything that is then frozen, and where chains begin.
@@ -33,6 +35,10 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0, divergences = 0;
   double jump_acceptance = NAN;  // where particles jump between modes
+  /// [block]: by how much the mean of Delta = log base - log (target / zeta) over a block of particles, by weight, changed
+  /// while they lingered at beta = 1. Weighted particles are of the target, which transitions keep: but for chance nothing
+  /// changes, unless most of them are where few should be.
+  std::vector<double> drift;
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;
@@ -65,6 +71,7 @@ struct Pilot {
     archive("gradients", gradients);
     archive("divergences", divergences);
     archive("jump_acceptance", jump_acceptance);
+    archive("drift", drift);
   }
 
  private:
@@ -80,7 +87,7 @@ struct Pilot {
 class PilotRun {
  public:
   PilotRun(const RunContext& context, const PathBase& base, const PilotOptions& options);
-  /// One level further; false at the end.
+  /// One level further, or one transition at the last; false at the end.
   bool step();
   /// Between two levels.
   void tell() const;
@@ -91,13 +98,19 @@ class PilotRun {
   void fields(Archive& archive) {
     archive("particles", particles_);
     archive("found", found_);
+    archive("lingered", lingered_);
   }
 
  private:
+  void record_level();
+  bool linger();
+  std::vector<double> block_deltas() const;
+
   const RunContext& context_;
   PilotOptions options_;
   SmcSampler particles_;
-  Pilot found_;  // so far; step sizes as they came
+  Pilot found_;       // so far; step sizes as they came
+  int lingered_ = 0;  // transitions after the last level
 };
 
 /// Made, run and saved.

@@ -102,6 +102,8 @@ class SmcSampler {
 
   /// One level further, first that of the base; false at the end.
   bool step();
+  /// One more transition at the level where it is; weights stay.
+  void linger() { move(); }
 
   const SmcState& state() const { return state_; }
   int particles() const { return particles_; }  // of a unit
