@@ -100,12 +100,8 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   f.failed.erase(std::unique(f.failed.begin(), f.failed.end()), f.failed.end());
   if (f.interrupted) f.warnings.push_back("interrupted");
   if (divergences > 0)
-    f.warnings.push_back(
-        fmt::format("{:.0f} divergent transition{}: {}", divergences, divergences == 1 ? "" : "s",
-                    c.is(EvidenceKind::particles)
-                        ? "errors of smc do not show what particles miss there; st and pt, which mix in "
-                          "shorter steps, tell"
-                        : "look at the target there"));
+    f.warnings.push_back(fmt::format("{:.0f} divergent transition{}: look at the target there", divergences,
+                                     divergences == 1 ? "" : "s"));
   if (chains > 0 && c.is_resumable() && f.chains != chains)
     f.warnings.push_back(
         fmt::format("{} chains instead of {}: equal groups, of four or more", f.chains, chains));
