@@ -20,6 +20,7 @@ constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
 constexpr double kSought = 0.05;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
+constexpr std::size_t kShared = 32;  // modes whose shares are told
 
 /// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
 /// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home; and of the former those in
@@ -108,6 +109,12 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
       largest = fmt::format("at x[0] = {:.4g}, holds {:.2g} of the draws{} and should hold {:.2g}",
                             library[k].place[0], lacks_core ? visits.core[k] : share,
                             lacks_core ? " in its core" : "", lacks_core ? of_core : due.share);
+  }
+  const auto largest_first = library.by_mass();
+  for (std::size_t i = 0; i < std::min(kShared, largest_first.size()) && library.size() > 1; ++i) {
+    const Mode& m = library[largest_first[i]];
+    const Due due = due_of(m, log_z);
+    v.summary.shares.push_back({m.place, visits.home[largest_first[i]], due.known ? due.share : NAN, m.hits});
   }
   v.summary.expected = int(expected.size());
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);

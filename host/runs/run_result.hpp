@@ -170,14 +170,29 @@ struct TruthSummary {
   }
 };
 
+/// A mode: which part of the draws, by weight, is at home there, and should be (unknown: NaN).
+struct ModeShare {
+  std::vector<double> place;
+  double share = NAN, expected = NAN, hits = NAN;
+
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("place", place);
+    archive("share", share);
+    archive("expected", expected);
+    archive.whole("hits", hits);
+  }
+};
+
 /// The search for modes, and how many of those that should hold over 1 % were visited as they should be.
 struct ModesSummary {
   std::optional<int> found;  // none: not searched for
   std::string stopped;
   double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
   std::optional<int> expected, visited;
-  double jump_acceptance = NAN;  // of jumps between them, in warm-up or pilot
-  bool base = false;             // whether the base is a mixture of them
+  double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
+  bool base = false;              // whether the base is a mixture of them
+  std::vector<ModeShare> shares;  // of the largest, where there are several
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -191,6 +206,7 @@ struct ModesSummary {
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);
     archive("base", base);
+    archive("shares", shares);
   }
 };
 

@@ -46,6 +46,12 @@ TEST(ModeGate, AsksForAThirdOfWhatAModeHolds) {
   EXPECT_EQ(v.summary.expected, 2);
   EXPECT_EQ(v.summary.visited, 1);
   EXPECT_EQ(v.summary.least_hits, 10);
+  const auto shares = judged(r, 300, 0).summary.shares;
+  ASSERT_EQ(shares.size(), 2u);
+  for (const ModeShare& m : shares) {
+    EXPECT_NEAR(m.share, m.place[0] > 5 ? 0.3 : 0.7, 1e-12);
+    EXPECT_NEAR(m.expected, m.place[0] > 5 ? 0.3 : 0.7, 1e-9);
+  }
   // A Z e^5 times as large: each holds less than one in a hundred of it.
   EXPECT_EQ(judged(r, 0, 5).failed, "");
 }
