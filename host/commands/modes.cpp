@@ -49,6 +49,8 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
       one["log_mass"] = m.log_mass;
       one["effective_share"] = m.effective_share;
     }
+    for (const Halo& h : m.halos)
+      one["halos"].push_back({{"scale", h.scale}, {"share", std::exp(h.log_mass - library.log_total())}});
     one["covariance"] = rows;
     modes.push_back(one);
   }
@@ -121,6 +123,10 @@ void print_modes(const SearchResult& found) {
                weighed ? fmt::format("{:.0f}%", 100 * m.effective_share) : "", fmt::join(place, " "),
                axes < library.dim() ? " .." : "");
   }
+  for (int i = 0; i < std::min(n, kShown); ++i)
+    for (const Halo& h : library[order[i]].halos)
+      fmt::print("     about mode {} lies something {:.3g} times as wide, with some {:.2g} of all\n", i + 1,
+                 h.scale, std::exp(h.log_mass - library.log_total()));
   if (n > kShown) fmt::print("     and {} more (--json or --out has them all)\n", n - kShown);
   if (const int unknown =
           int(std::count_if(errors.begin(), errors.end(), [](double e) { return std::isnan(e); })))

@@ -64,7 +64,7 @@ PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const
   if (int(other.ladder.size()) < half.most_levels)  // else its last step was forced, and says nothing of Z
     base.other = (other.log_z_of_groups() + scouted.taken_out()).value();
   base.normals = mode_normals(modes);
-  if (int(base.normals.size()) < modes.size()) base.normals.clear();  // draws are to have all that is known
+  if (int(base.normals.size()) < modes.parts()) base.normals.clear();  // draws are to have all that is known
   base.log_zeta = modes.log_total();
   base.gradients += other.gradients;
   base.of_modes = true;

@@ -38,7 +38,8 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z) {
   for (int k = 0; k < c.modes; ++k) {
     const Mode& m = library[order[k]];
     if (std::isnan(m.log_mass)) continue;
-    const double mass = std::exp(m.log_mass - top);
+    double mass = std::exp(m.log_mass - top);
+    for (const Halo& h : m.halos) mass += std::exp(h.log_mass - top);
     all += mass;
     if (k >= most_used_modes(library.dim())) continue;
     held += mass;
@@ -71,7 +72,7 @@ std::vector<double> width_of(const BaseDensity& base) {
 }
 
 bool wants_tied_base(const ModeLibrary& library) {
-  return std::min(library.size(), most_used_modes(library.dim())) * library.dim() > kMostOwnRows;
+  return std::min(library.parts(), most_used_modes(library.dim())) * library.dim() > kMostOwnRows;
 }
 
 double most_base_numbers(int dim) {
@@ -82,15 +83,24 @@ double most_base_numbers(int dim) {
 std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   const auto order = library.by_mass();
-  std::vector<NormalComponent> normals;
-  double most = library[order[0]].best_log_mass();
-  for (int m = 0; m < count; ++m) most = std::max(most, library[order[m]].best_log_mass());
+  std::vector<NormalComponent> normals, halos;  // weights: logs of masses at first
   for (int m = 0; m < count; ++m) {
     const Mode& mode = library[order[m]];
-    normals.push_back({std::exp(0.5 * (mode.best_log_mass() - most)),
-                       Eigen::Map<const Eigen::VectorXd>(mode.place.data(), d),
-                       Eigen::Map<const ByRows>(mode.factor.data(), d, d)});
+    const Eigen::Map<const Eigen::VectorXd> place(mode.place.data(), d);
+    const Eigen::Map<const ByRows> factor(mode.factor.data(), d, d);
+    normals.push_back({mode.best_log_mass(), place, factor});
+    for (const Halo& h : mode.halos) halos.push_back({h.log_mass, place, h.scale * factor});
   }
+  const auto by_weight = [](const NormalComponent& a, const NormalComponent& b) {
+    return a.weight < b.weight;
+  };
+  // Halos hold what no descent and no trajectory finds: before the smallest modes.
+  std::stable_sort(halos.rbegin(), halos.rend(), by_weight);
+  halos.resize(std::min(halos.size(), std::size_t(most_used_modes(d) / 2)));
+  normals.resize(std::min(normals.size(), std::size_t(most_used_modes(d)) - halos.size()));
+  normals.insert(normals.end(), halos.begin(), halos.end());
+  const double most = std::max_element(normals.begin(), normals.end(), by_weight)->weight;
+  for (NormalComponent& n : normals) n.weight = std::exp(0.5 * (n.weight - most));
   return normals;
 }
 

@@ -28,7 +28,7 @@ ModeCoverage coverage_of(const ModeLibrary& library, double log_z);
 /// errs by a nat in 50 dimensions; what they leave out gate `bases` sees. UserError where they are asked for and there are none.
 bool begins_at_modes(const std::string& base, bool may, const SearchResult& found, double scout_log_z);
 
-/// Normals at the largest modes, as Laplace has them; weights are the square roots of their masses over that of the largest.
+/// Normals at the largest modes, as Laplace has them, and their halos; weights are the square roots of their masses over that of the largest.
 std::vector<NormalComponent> mode_normals(const ModeLibrary& library);
 
 /// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's),

@@ -144,6 +144,38 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   }
 }
 
+/// What lies about a mode, which no trajectory from its core reaches: near its distance is a tenth of the draws that its halo
+/// should hold.
+void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z) {
+  constexpr double kNear = 1.7;    // times the scale, or its inverse
+  constexpr double kGuessed = 10;  // times as much, or more, a mass by a few directions may be too large
+  const auto share_near = [&](int k, double scale) {
+    const double most = library.dim() * std::pow(kNear * scale, 2), least = most / std::pow(kNear, 4);
+    double near = 0, total = 0, square = 0;
+    for (std::size_t i = 0; i < draws.weight.size(); ++i) {
+      const double w = draws.weight[i];
+      if (!(w > 0)) continue;
+      total += w;
+      square += w * w;
+      const double distance = library.distance(k, draws.x.col(Eigen::Index(i)).data(), most);
+      if (distance > least && distance < most) near += w;
+    }
+    return std::pair(near / total, total * total / square);
+  };
+  for (int k = 0; k < library.size(); ++k)
+    for (const Halo& halo : library[k].halos) {
+      const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
+      if (!(due > kLeastShare)) continue;
+      const auto [share, effective] = share_near(k, halo.scale);
+      if (share >= due / kGuessed || effective * due < kFewVisits) continue;
+      v.failed = "modes";
+      v.warnings.push_back(fmt::format(
+          "what lies {:.2g} times as far out as the mode at x[0] = {:.4g} holds {:.2g} of the draws "
+          "and should hold some {:.2g}: run longer, or by another method",
+          halo.scale, library[k].place[0], share, due));
+    }
+}
+
 /// Of modes that resemble no normal, and hold little as far as one drawn from their curvature can tell (there may be a peak
 /// on top of something wide): where many descents came to rest a run has to have been, if it would be much were the mode as
 /// wide as any that is known.
@@ -168,7 +200,7 @@ void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws&
     if (v.failed.empty()) v.failed = "modes_mass";
     v.warnings.push_back(
         fmt::format("{:.0f} % of the descents came to rest at x[0] = {:.4g}, nobody knows how much that mode "
-                    "holds, and no draw is near it: another base, a longer run, or its width by --modes",
+                    "holds, and no draw is near it: another base, or a longer run",
                     100 * library[k].hits / found.total_hits(), library[k].place[0]));
   }
 }
@@ -283,12 +315,14 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     v.warnings.push_back(fmt::format(
         "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
         draws.x.empty() ? "no draws are kept" : "how much each holds is not known well enough",
-        draws.x.empty() ? "fewer chains, or --draws"
-                        : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
+        draws.x.empty()     ? "fewer chains, or --draws"
+        : log_z.has_value() ? "its own log Z is no number; run longer"
+                            : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
     return v;
   }
   const HousedDraws housed(library, draws, threads);
   judge_visits(v, library, housed, z, threads);
+  judge_halos(v, library, housed, z);
   if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
   if (!own || found.held.part.empty()) return v;

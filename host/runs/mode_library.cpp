@@ -143,13 +143,20 @@ std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int thr
 
 double ModeLibrary::log_total() const {
   LogSum sum;
-  for (const Mode& m : modes_) sum.add(m.best_log_mass());
+  for (const Mode& m : modes_) {
+    sum.add(m.best_log_mass());
+    for (const Halo& h : m.halos) sum.add(h.log_mass);
+  }
   return sum.log();
 }
 
 std::vector<double> ModeLibrary::shares() const {
   std::vector<double> share;
-  for (const Mode& m : modes_) share.push_back(std::exp(m.best_log_mass() - log_total()));
+  const double total = log_total();
+  for (const Mode& m : modes_) {
+    share.push_back(std::exp(m.best_log_mass() - total));
+    for (const Halo& h : m.halos) share.back() += std::exp(h.log_mass - total);
+  }
   return share;
 }
 

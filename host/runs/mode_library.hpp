@@ -9,6 +9,17 @@
 
 namespace lockstep {
 
+/// What lies about a mode apart from it: a part of the target `scale` times as wide, so that between the two there is little,
+/// in which no trajectory starts or ends.
+struct Halo {
+  double scale = 1, log_mass = NAN;
+  template <class Archive>
+  void fields(Archive& archive) {
+    archive("scale", scale);
+    archive("log_mass", log_mass);
+  }
+};
+
 /// A place where the density is highest around, and the normal that has its curvature there: covariance
 /// factor factor' = (-Hessian of the log density)^-1.
 struct Mode {
@@ -21,7 +32,8 @@ struct Mode {
   double laplace_log_mass = NAN, log_mass = NAN, effective_share = NAN;
   /// Of the latter what its core holds (core_distance); NaN where too few draws say it.
   double core_log_mass = NAN;
-  double hits = 0;  // descents that ended there
+  double hits = 0;          // descents that ended there
+  std::vector<Halo> halos;  // by their scales
 
   /// Whether the mass by importance sampling, and its error, can be relied on: that so large a share of its draws is
   /// effective.
@@ -41,6 +53,7 @@ struct Mode {
     archive("effective_share", effective_share);
     archive("core_log_mass", core_log_mass);
     archive("hits", hits);
+    archive("halos", halos);
   }
 };
 
@@ -105,7 +118,13 @@ class ModeLibrary {
 
   /// Each mode's share of the total of their masses, and the log of that total.
   std::vector<double> shares() const;
-  double log_total() const;
+  double log_total() const;  // of halos too
+  /// Normals that it takes for all that is known: modes and their halos.
+  int parts() const {
+    int sum = size();
+    for (const Mode& m : modes_) sum += int(m.halos.size());
+    return sum;
+  }
   /// Their numbers, the largest Laplace mass first.
   std::vector<int> by_mass() const;
 

@@ -56,6 +56,18 @@ TEST(ModeGate, AsksForAThirdOfWhatAModeHolds) {
   EXPECT_EQ(judged(r, 0, 5).failed, "");
 }
 
+TEST(ModeGate, AsksForWhatLiesAboutAMode) {
+  SearchResult r = library_of_two(0.5);
+  r.library[0].halos = {{50, std::log(0.4)}};
+  EXPECT_EQ(judged(r, 300, 0).failed, "modes");
+  std::vector<float> x(1000, 0.3f);
+  std::fill_n(x.begin(), 300, 10.2f);
+  std::fill_n(x.rbegin(), 39, 45.f);  // a tenth of .4 but one
+  EXPECT_EQ(judge_modes(r, {x, {}}, LogZ{0, 0.001}, {}, 1).failed, "modes");
+  std::fill_n(x.rbegin(), 41, 45.f);
+  EXPECT_EQ(judge_modes(r, {x, {}}, LogZ{0, 0.001}, {}, 1).failed, "");
+}
+
 TEST(ModeGate, AsksForAVisitWhereTheMassIsNotKnown) {
   const SearchResult r = library_of_two(0.02);
   EXPECT_EQ(judged(r, 1, 0).failed, "");
@@ -82,7 +94,8 @@ TEST(ModeGate, WhereManyDescentsEndARunHasToHaveBeen) {
   r.library[0].hits = 10;
   EXPECT_EQ(judged(r, 0, 4).failed, "") << "were it as wide, it would still be little";
   r.library[1].effective_share = 0.1;
-  EXPECT_EQ(judged(r, 0, 0).failed, "modes_mass") << "that it is little is what a normal says which it does not resemble";
+  EXPECT_EQ(judged(r, 0, 0).failed, "modes_mass")
+      << "that it is little is what a normal says which it does not resemble";
   r.library[1].effective_share = 0.5;
   EXPECT_EQ(judged(r, 0, 0).failed, "") << "what it holds is known to be little";
 }

@@ -127,7 +127,7 @@ TEST(ModeSearch, StopsAtItsBudgetAndSaysSo) {
   Case<Mixture20Target> c;
   const SearchResult r = search_modes(c.context, 0, {.gradients = 3000});
   EXPECT_EQ(r.stopped, kSearchBudget);
-  EXPECT_LT(r.gradients, 2 * 3000 + 20 * 256);
+  EXPECT_LT(r.gradients, 2 * 3000 + 20 * (kMassDraws + kShellPoints));
 }
 
 TEST(ModeSearch, SurvivesWhatIsBentOrAFunnel) {
