@@ -25,6 +25,14 @@ namespace {
 constexpr const char *kFile = "modes.json", *kPlotScript = "plot_modes.py";
 constexpr int kShown = 20, kShownAxes = 6;
 
+/// How many times as wide as the mode a halo is, by their volumes.
+double scale_of(const Mode& mode, const Halo& halo) {
+  const std::size_t d = mode.place.size();
+  double log_ratio = 0;
+  for (std::size_t i = 0; i < d; ++i) log_ratio += std::log(halo.factor[i * d + i] / mode.factor[i * d + i]);
+  return std::exp(log_ratio / double(d));
+}
+
 nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target,
                                const SearchResult& found) {
   using Json = nlohmann::ordered_json;
@@ -50,7 +58,9 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
       one["effective_share"] = m.effective_share;
     }
     for (const Halo& h : m.halos)
-      one["halos"].push_back({{"scale", h.scale}, {"share", std::exp(h.log_mass - library.log_total())}});
+      one["halos"].push_back({{"place", h.place},
+                              {"scale", scale_of(m, h)},
+                              {"share", std::exp(h.log_mass - library.log_total())}});
     one["covariance"] = rows;
     modes.push_back(one);
   }
@@ -126,7 +136,7 @@ void print_modes(const SearchResult& found) {
   for (int i = 0; i < std::min(n, kShown); ++i)
     for (const Halo& h : library[order[i]].halos)
       fmt::print("     about mode {} lies something {:.3g} times as wide, with some {:.2g} of all\n", i + 1,
-                 h.scale, std::exp(h.log_mass - library.log_total()));
+                 scale_of(library[order[i]], h), std::exp(h.log_mass - library.log_total()));
   if (n > kShown) fmt::print("     and {} more (--json or --out has them all)\n", n - kShown);
   if (const int unknown =
           int(std::count_if(errors.begin(), errors.end(), [](double e) { return std::isnan(e); })))

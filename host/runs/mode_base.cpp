@@ -89,7 +89,9 @@ std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
     const Eigen::Map<const Eigen::VectorXd> place(mode.place.data(), d);
     const Eigen::Map<const ByRows> factor(mode.factor.data(), d, d);
     normals.push_back({mode.best_log_mass(), place, factor});
-    for (const Halo& h : mode.halos) halos.push_back({h.log_mass, place, h.scale * factor});
+    for (const Halo& h : mode.halos)
+      halos.push_back({h.log_mass, Eigen::Map<const Eigen::VectorXd>(h.place.data(), d),
+                       Eigen::Map<const ByRows>(h.factor.data(), d, d)});
   }
   const auto by_weight = [](const NormalComponent& a, const NormalComponent& b) {
     return a.weight < b.weight;

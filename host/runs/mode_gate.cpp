@@ -144,20 +144,19 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   }
 }
 
-/// What lies about a mode, which no trajectory from its core reaches: near its distance is a tenth of the draws that its halo
-/// should hold.
+/// What lies about a mode, which no trajectory from its core reaches: where most draws of a halo's normal would be is a tenth of
+/// the draws that it should hold, for its mass is a guess.
 void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z) {
-  constexpr double kNear = 1.7;    // times the scale, or its inverse
-  constexpr double kGuessed = 10;  // times as much, or more, a mass by a few directions may be too large
-  const auto share_near = [&](int k, double scale) {
-    const double most = library.dim() * std::pow(kNear * scale, 2), least = most / std::pow(kNear, 4);
+  constexpr double kNear = 1.7, kGuessed = 10;
+  const auto share_near = [&](const ModeLibrary& of_halo) {
+    const double most = library.dim() * kNear * kNear, least = library.dim() / (kNear * kNear);
     double near = 0, total = 0, square = 0;
     for (std::size_t i = 0; i < draws.weight.size(); ++i) {
       const double w = draws.weight[i];
       if (!(w > 0)) continue;
       total += w;
       square += w * w;
-      const double distance = library.distance(k, draws.x.col(Eigen::Index(i)).data(), most);
+      const double distance = of_halo.distance(0, draws.x.col(Eigen::Index(i)).data(), most);
       if (distance > least && distance < most) near += w;
     }
     return std::pair(near / total, total * total / square);
@@ -166,13 +165,20 @@ void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws&
     for (const Halo& halo : library[k].halos) {
       const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
       if (!(due > kLeastShare)) continue;
-      const auto [share, effective] = share_near(k, halo.scale);
+      ModeLibrary alone(library.dim());
+      Mode as_mode;
+      as_mode.place = halo.place;
+      as_mode.factor = halo.factor;
+      alone.add(as_mode);
+      const auto [share, effective] = share_near(alone);
       if (share >= due / kGuessed || effective * due < kFewVisits) continue;
       v.failed = "modes";
-      v.warnings.push_back(fmt::format(
-          "what lies {:.2g} times as far out as the mode at x[0] = {:.4g} holds {:.2g} of the draws "
-          "and should hold some {:.2g}: run longer, or by another method",
-          halo.scale, library[k].place[0], share, due));
+      v.warnings.push_back(
+          fmt::format("what lies about the mode at x[0] = {:.4g}, {:.3g} times as wide, holds {:.2g} of the "
+                      "draws and should hold "
+                      "some {:.2g}: run longer, or by another method",
+                      library[k].place[0],
+                      std::exp((alone.log_volume(0) - library.log_volume(k)) / library.dim()), share, due));
     }
 }
 

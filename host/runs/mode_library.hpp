@@ -9,13 +9,16 @@
 
 namespace lockstep {
 
-/// What lies about a mode apart from it: a part of the target `scale` times as wide, so that between the two there is little,
-/// in which no trajectory starts or ends.
+/// A part of the target that has no mode of its own, for something denser lies within it: about as a normal, with factor
+/// factor' its covariance.
 struct Halo {
-  double scale = 1, log_mass = NAN;
+  std::vector<double> place;   // [d], of its centre
+  std::vector<double> factor;  // [d][d], by rows, lower triangle
+  double log_mass = NAN;
   template <class Archive>
   void fields(Archive& archive) {
-    archive("scale", scale);
+    archive("place", place);
+    archive("factor", factor);
     archive("log_mass", log_mass);
   }
 };
@@ -33,7 +36,7 @@ struct Mode {
   /// Of the latter what its core holds (core_distance); NaN where too few draws say it.
   double core_log_mass = NAN;
   double hits = 0;          // descents that ended there
-  std::vector<Halo> halos;  // by their scales
+  std::vector<Halo> halos;  // about it (find_halos)
 
   /// Whether the mass by importance sampling, and its error, can be relied on: that so large a share of its draws is
   /// effective.
@@ -119,7 +122,7 @@ class ModeLibrary {
   /// Each mode's share of the total of their masses, and the log of that total.
   std::vector<double> shares() const;
   double log_total() const;  // of halos too
-  /// Normals that it takes for all that is known: modes and their halos.
+  /// Modes and their halos.
   int parts() const {
     int sum = size();
     for (const Mode& m : modes_) sum += int(m.halos.size());

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/estimators/log_sums.hpp"
+#include "host/runs/mode_halos.hpp"
 
 namespace lockstep {
 namespace {
@@ -38,13 +38,6 @@ class Weigher {
       : library_(library), points_(points), context_(context), unit_(unit), dim_(library.dim()) {}
 
   HeldMoments weigh_all(int effort) {
-    HeldMoments held = weigh_modes(effort);
-    look_around_all();
-    return held;
-  }
-
- private:
-  HeldMoments weigh_modes(int effort) {
     const auto order = library_.by_mass();
     const int all = int(order.size()), most = std::min(kMassModes, all);
     HeldMoments held;
@@ -68,108 +61,7 @@ class Weigher {
     return held;
   }
 
-  /// Halos of the modes that bases are made of, which hold over a hundredth of all that is known.
-  void look_around_all() {
-    constexpr double kLeastShare = 0.01;
-    const auto order = library_.by_mass();
-    for (int m = 0; m < std::min(int(order.size()), most_used_modes(dim_)); ++m)
-      library_[order[m]].halos = halos_of(order[m]);
-    const double least = library_.log_total() + std::log(kLeastShare);
-    for (int k = 0; k < library_.size(); ++k)
-      std::erase_if(library_[k].halos, [&](const Halo& h) { return !(h.log_mass >= least); });
-  }
-  /// log of what shells around mode k hold, from one radius to kRatio times it, by the density in a few directions: of the
-  /// squared Mahalanobis distances s^2 d, s = kFirst kRatio^j.
-  static constexpr int kDirections = 8, kShells = kShellPoints / kDirections;
-  static constexpr double kFirst = 0.6, kRatio = 1.3;
-  static double scale_of(double shell) { return kFirst * std::pow(kRatio, shell); }
-  std::vector<double> shells_of(int k) {
-    const Mode& mode = library_[k];
-    const Eigen::Map<const ByRows> factor(mode.factor.data(), dim_, dim_);
-    const Eigen::Map<const Vector> place(mode.place.data(), dim_);
-    RandomStream random(Purpose::mode_mass, context_.key,
-                        (std::uint64_t(unit_) << 32) | (std::uint64_t(1) << 31) | std::uint64_t(k));
-    Eigen::MatrixXd z(dim_, kDirections);
-    for (int n = 0; n < kDirections; ++n) {
-      for (int i = 0; i < dim_; ++i) z(i, n) = random.normal();
-      z.col(n) *= std::sqrt(double(dim_)) / z.col(n).norm();
-    }
-    const Eigen::MatrixXd way = factor.triangularView<Eigen::Lower>() * z;
-    ByRows x(dim_, kShells * kDirections), gradient;
-    Vector log_density;
-    for (int j = 0; j < kShells; ++j)
-      x.middleCols(j * kDirections, kDirections) = (scale_of(j) * way).colwise() + place;
-    points_.evaluate(x, log_density, gradient);
-    for (int other = 0; other < library_.size(); ++other)
-      if (other != k) leave_to(other, place, factor, z, x, log_density);
-    const double d = dim_, unit = std::log(2.0) + 0.5 * d * std::log(kPi * d) - std::lgamma(0.5 * d) +
-                                  library_.log_volume(k) + std::log(std::log(kRatio) / kDirections);
-    std::vector<double> shells;
-    for (int j = 0; j < kShells; ++j) {
-      LogSum sum;
-      for (int n = j * kDirections; n < (j + 1) * kDirections; ++n) sum.add(log_density[n]);
-      shells.push_back(unit + d * std::log(scale_of(j)) + (sum.sum > 0 ? sum.log() : -INFINITY));
-    }
-    return shells;
-  }
-  /// Leaves out of the points around a mode those that are nearer to another, in the metric of the first, and those whose
-  /// density the other's normal explains.
-  void leave_to(int other, const Eigen::Ref<const Vector>& place, const Eigen::Ref<const ByRows>& factor,
-                const Eigen::MatrixXd& z, const ByRows& x, Vector& log_density) const {
-    const Mode& mode = library_[other];
-    const Eigen::Map<const Vector> at(mode.place.data(), dim_);
-    const Vector apart = factor.triangularView<Eigen::Lower>().solve(at - place);
-    const Vector along = z.transpose() * apart;
-    const double top = mode.best_log_mass() - library_.log_volume(other) - 0.5 * dim_ * std::log(2 * kPi);
-    for (Eigen::Index c = 0; c < x.cols(); ++c) {
-      if (!std::isfinite(log_density[c])) continue;
-      const double within = 2 * (top + 1 - log_density[c]);
-      const bool nearer =
-          2 * scale_of(double(c / kDirections)) * along[c % kDirections] > apart.squaredNorm();
-      if (nearer || (within > 0 && library_.distance(other, Vector(x.col(c)).data(), within) < within))
-        log_density[c] = -INFINITY;
-    }
-  }
-  /// Where what shells hold rises again, to more than e times what one within holds: a normal's, or a t's, never does.
-  std::vector<Halo> halos_of(int k) {
-    constexpr double kRise = 1;
-    const std::vector<double> shells = shells_of(k);
-    std::vector<Halo> halos;
-    // The valley so far, and the peak after it.
-    int peak = int(std::max_element(shells.begin(), shells.begin() + kOfMode) - shells.begin()),
-        valley = peak;
-    bool rising = false;
-    const auto end_peak = [&](int end) {
-      LogSum sum;
-      for (int j = valley; j < end; ++j) sum.add(shells[j]);
-      halos.push_back({scale_of(top_between(shells, peak)), sum.log()});
-    };
-    for (int j = peak + 1; j < kShells; ++j) {
-      if (rising && shells[j] > shells[peak]) peak = j;
-      if (!rising && shells[j] < shells[valley]) valley = j;
-      if (!rising && shells[j] > shells[valley] + kRise) {
-        rising = true;
-        peak = j;
-      }
-      if (rising && shells[j] < shells[peak] - kRise) {
-        end_peak(j);
-        valley = j;
-        rising = false;
-      }
-    }
-    if (rising && peak + 1 < kShells) end_peak(kShells);
-    return halos;
-  }
-  static constexpr int kOfMode =
-      5;  // shells, up to 1.7 standard deviations' worth, in which a mode's own peak is
-  /// The shell at which a parabola through that one and those beside it is highest.
-  static double top_between(const std::vector<double>& shells, int peak) {
-    const double below = shells[peak - 1], at = shells[peak], above = shells[peak + 1];
-    const double bend = 2 * at - below - above;
-    return peak +
-           (std::isfinite(bend) && bend > 0 ? std::clamp(0.5 * (above - below) / bend, -0.5, 0.5) : 0.0);
-  }
-
+ private:
   MassDraws draws_of(const std::vector<int>& modes, int each) {
     const Eigen::Index count = Eigen::Index(modes.size()) * each;
     MassDraws draws{ByRows(dim_, count), Vector(count), Vector(count)};
@@ -241,7 +133,9 @@ class Weigher {
 
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort) {
-  return Weigher(library, points, context, unit).weigh_all(effort);
+  HeldMoments held = Weigher(library, points, context, unit).weigh_all(effort);
+  find_halos(library, points, context, unit);
+  return held;
 }
 
 std::vector<double> share_errors(const ModeLibrary& library) {

@@ -11,8 +11,6 @@ namespace lockstep {
 
 /// As many of a library as are weighed, and by so many draws; of each of the others so few say what all of them hold together.
 inline constexpr int kMassModes = 64, kMassDraws = 256, kMomentDraws = 8, kMostEffort = 8;
-/// And at so many points halos of each are looked for.
-inline constexpr int kShellPoints = 336;
 /// The share of these that is effective where a mode is normal: within 6 % for 2 to 200 dimensions, by simulation.
 inline double usual_effective_share(int dim) { return 0.9 / std::sqrt(dim + 0.5); }
 /// Modes with so large a part of that resemble a normal.
@@ -26,7 +24,7 @@ inline bool resembles_normal(double effective_share, int dim) {
 /// and that no normal resembles as far out as these lie, those where all but 1 in 10,000 draws of its normal would be, if
 /// there it resembles one: the mass of a core in the midst of something wider. Of more than 64 modes it returns what these, and
 /// by 8 draws each the others, hold of first and second moments: by `effort` times as many draws, at most kMostEffort, whose first
-/// 256 say the masses. And looks for halos of those that bases are made of.
+/// 256 say the masses. And finds halos.
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort = 1);
 

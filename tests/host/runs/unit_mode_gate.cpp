@@ -58,7 +58,7 @@ TEST(ModeGate, AsksForAThirdOfWhatAModeHolds) {
 
 TEST(ModeGate, AsksForWhatLiesAboutAMode) {
   SearchResult r = library_of_two(0.5);
-  r.library[0].halos = {{50, std::log(0.4)}};
+  r.library[0].halos = {{{0}, {50}, std::log(0.4)}};
   EXPECT_EQ(judged(r, 300, 0).failed, "modes");
   std::vector<float> x(1000, 0.3f);
   std::fill_n(x.begin(), 300, 10.2f);

@@ -20,17 +20,21 @@ ModeLibrary library_of(const Job& job) {
   return search_modes(context, 0, {.gradients = 1e6}).library;
 }
 
-TEST(ModeHalos, AreFoundAtTheirScalesWithWhatTheyHold) {
+TEST(ModeHalos, AreFoundWithWhatTheyHold) {
   for (const int d : {3, 10, 20}) {
     const ModeLibrary library =
         library_of({.target = "mixture", .data = nested(d, {0.1, 1, 10}, {0.3, 0.3, 0.4})});
     ASSERT_EQ(library.size(), 1) << d;
     const auto& halos = library[0].halos;
     ASSERT_EQ(halos.size(), 2u) << d;
-    for (int h = 0; h < 2; ++h) {
-      EXPECT_NEAR(halos[h].scale, h == 0 ? 10 : 100, h == 0 ? 0.5 : 5) << d;
-      // Shells are 1.3 apart: in 20 dimensions a peak is of two or three.
-      EXPECT_NEAR(halos[h].log_mass, std::log(h == 0 ? 0.3 : 0.4), 0.2) << d;
+    for (const Halo& h : halos) {
+      const bool middle = h.factor[0] < 5;
+      for (int i = 0; i < d; ++i) {
+        EXPECT_NEAR(h.place[i], 0, middle ? 1e-2 : 1e-1)
+            << d;  // a hundredth of its sd: the next part is met too
+        EXPECT_NEAR(h.factor[i * d + i], middle ? 1 : 10, 1e-2) << d;
+      }
+      EXPECT_NEAR(h.log_mass, std::log(middle ? 0.3 : 0.4), 1e-2) << d;
     }
     EXPECT_NEAR(library.log_total(), 0, 0.2) << d;
     EXPECT_EQ(library.parts(), 3);
@@ -49,20 +53,33 @@ TEST(ModeHalos, OfSeveralModesAreEachItsOwn) {
     const Mode& m = library[k];
     const bool wide = m.laplace_log_mass > std::log(0.2);
     ASSERT_EQ(m.halos.size(), wide ? 0u : 1u);
-    if (!wide) EXPECT_NEAR(m.halos[0].scale, 20, 1);
+    if (!wide) EXPECT_NEAR(m.halos[0].factor[0], 1, 1e-2);
   }
   EXPECT_NEAR(library.log_total(), 0, 0.2);
 }
 
-TEST(ModeHalos, NormalModesAndHeavyTailsHaveNone) {
-  // One place at scales that overlap: its radius has one peak, with a tail.
-  for (const std::string& data : {nested(5, {1, 1.5, 2.2, 3.3}, {0.4, 0.3, 0.2, 0.1}), std::string()})
-    for (const char* target : {"mixture", "mixture20", "two_modes", "gaussian", "scattered"}) {
-      if (data.empty() == (target == std::string("mixture"))) continue;
-      const ModeLibrary library = library_of({.target = target, .data = data});
-      EXPECT_EQ(library.parts(), library.size()) << target;
-      EXPECT_GE(library.size(), 1) << target;
-    }
+/// Of shapes and centres that are not the mode's.
+TEST(ModeHalos, MayBeOfOtherShapes) {
+  const ModeLibrary library = library_of(
+      {.target = "mixture", .data = R"({"means": [[0, 0, 0], [0.01, -0.005, 0.002], [0.03, 0.01, -0.02]],
+      "weights": [0.2, 0.5, 0.3], "covariances": [[[1e-4, 0, 0], [0, 4e-4, 0], [0, 0, 1e-4]],
+      [[1, 0.9, 0], [0.9, 1, 0], [0, 0, 0.05]], [[400, 0, -150], [0, 100, 0], [-150, 0, 200]]]})"});
+  ASSERT_EQ(library.size(), 1);
+  EXPECT_EQ(library.parts(), 3);
+  for (const Halo& h : library[0].halos) {
+    const bool middle = h.factor[0] < 5;
+    EXPECT_NEAR(h.place[2], middle ? 0.002 : -0.02, middle ? 1e-3 : 0.02);
+    EXPECT_NEAR(h.factor[3], middle ? 0.9 : 0, 0.01);  // L(1, 0): covariance over sd
+    EXPECT_NEAR(h.log_mass, std::log(middle ? 0.5 : 0.3), 0.02);
+  }
+}
+
+TEST(ModeHalos, NormalModesHaveNone) {
+  for (const char* target : {"mixture20", "two_modes", "gaussian", "scattered"}) {
+    const ModeLibrary library = library_of({.target = target});
+    EXPECT_EQ(library.parts(), library.size()) << target;
+    EXPECT_GE(library.size(), 1) << target;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "host/runs/mode_gate.hpp"
+#include "host/runs/mode_halos.hpp"
 #include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
@@ -127,7 +128,7 @@ TEST(ModeSearch, StopsAtItsBudgetAndSaysSo) {
   Case<Mixture20Target> c;
   const SearchResult r = search_modes(c.context, 0, {.gradients = 3000});
   EXPECT_EQ(r.stopped, kSearchBudget);
-  EXPECT_LT(r.gradients, 2 * 3000 + 20 * (kMassDraws + kShellPoints));
+  EXPECT_LT(r.gradients, 2 * 3000 + 20 * (kMassDraws + kRayPoints));
 }
 
 TEST(ModeSearch, SurvivesWhatIsBentOrAFunnel) {
