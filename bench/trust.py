@@ -19,7 +19,8 @@ A run is *right* (false_alarms) if log Z, means, second moments and the target's
 probabilities within 0.1; elsewhere *wrong* if a mode's share is off by over 0.1, or log Z by over 0.3 where it has no shares (where
 it has no log Z either, if anything is off by over 3.5 errors). Data
 sets are looked for in --data-dir or $LOCKSTEP_DATA; targets that need one are left out without. One thread a run, --jobs runs
-at a time. Every run is kept in --out (JSON lines), where runs that are there already are not made again.
+at a time. Every run is kept in --out (JSON lines), where runs that are there already are not made again: told apart by kind,
+target, method and seed, so that another program or --gradients needs a file of its own.
 """
 import argparse
 import json
