@@ -67,6 +67,48 @@ Due due_of(const Mode& m, double log_z) {
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
 }
 
+/// A halo as a mode of its own.
+Mode as_mode(const Halo& halo) {
+  Mode m;
+  m.place = halo.place;
+  m.factor = halo.factor;
+  return m;
+}
+
+/// The largest modes with their shares of the draws and of exp(log_z), halos counted with them.
+std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& draws, double log_z,
+                                 int threads) {
+  std::vector<ModeShare> shares;
+  if (library.size() < 2) return shares;
+  ModeLibrary parts = library;
+  std::vector<int> whose(library.size());
+  for (int k = 0; k < library.size(); ++k) whose[k] = k;
+  for (int k = 0; k < library.size(); ++k)
+    for (const Halo& h : library[k].halos) {
+      parts.add(as_mode(h));
+      whose.push_back(k);
+    }
+  const std::vector<int> home = parts.size() == library.size()
+                                    ? draws.home
+                                    : parts.of_points(draws.x, ModeLibrary::By::density, threads);
+  std::vector<double> held(library.size(), 0.0);
+  double total = 0;
+  for (std::size_t i = 0; i < home.size(); ++i)
+    if (home[i] >= 0 && draws.weight[i] > 0) {
+      held[whose[home[i]]] += draws.weight[i];
+      total += draws.weight[i];
+    }
+  const auto largest_first = library.by_mass();
+  for (std::size_t i = 0; i < std::min(kShared, largest_first.size()); ++i) {
+    const Mode& m = library[largest_first[i]];
+    const Due due = due_of(m, log_z);
+    double expected = due.known ? due.share : NAN;
+    for (const Halo& h : m.halos) expected += std::exp(h.log_mass - log_z);
+    shares.push_back({m.place, held[largest_first[i]] / total, expected, m.hits});
+  }
+  return shares;
+}
+
 /// What the core of mode k should hold; 0 where that is not known or not over 1 %, or draws, which are floats, do not tell where in it they are.
 double due_of_core(const ModeLibrary& library, int k, double log_z) {
   const Mode& m = library[k];
@@ -110,12 +152,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
                             library[k].place[0], lacks_core ? visits.core[k] : share,
                             lacks_core ? " in its core" : "", lacks_core ? of_core : due.share);
   }
-  const auto largest_first = library.by_mass();
-  for (std::size_t i = 0; i < std::min(kShared, largest_first.size()) && library.size() > 1; ++i) {
-    const Mode& m = library[largest_first[i]];
-    const Due due = due_of(m, log_z);
-    v.summary.shares.push_back({m.place, visits.home[largest_first[i]], due.known ? due.share : NAN, m.hits});
-  }
+  v.summary.shares = shares_of(library, draws, log_z, threads);
   v.summary.expected = int(expected.size());
   v.summary.visited = int(expected.size()) - std::max(unseen, missed);
   if (missed > 0) {
@@ -166,10 +203,7 @@ void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws&
       const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
       if (!(due > kLeastShare)) continue;
       ModeLibrary alone(library.dim());
-      Mode as_mode;
-      as_mode.place = halo.place;
-      as_mode.factor = halo.factor;
-      alone.add(as_mode);
+      alone.add(as_mode(halo));
       const auto [share, effective] = share_near(alone);
       if (share >= due / kGuessed || effective * due < kFewVisits) continue;
       v.failed = "modes";
