@@ -25,14 +25,6 @@ namespace {
 constexpr const char *kFile = "modes.json", *kPlotScript = "plot_modes.py";
 constexpr int kShown = 20, kShownAxes = 6;
 
-/// How many times as wide as the mode a halo is, by their volumes.
-double scale_of(const Mode& mode, const Halo& halo) {
-  const std::size_t d = mode.place.size();
-  double log_ratio = 0;
-  for (std::size_t i = 0; i < d; ++i) log_ratio += std::log(halo.factor[i * d + i] / mode.factor[i * d + i]);
-  return std::exp(log_ratio / double(d));
-}
-
 nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target,
                                const SearchResult& found) {
   using Json = nlohmann::ordered_json;

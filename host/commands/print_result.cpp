@@ -95,18 +95,18 @@ void print_shares(const std::vector<ModeShare>& shares) {
   constexpr std::size_t kShown = 10, kAxes = 6;
   constexpr double kNought = 1e-12;
   if (shares.empty()) return;
-  fmt::print("\n{:>4} {:>8} {:>8} {:>8}  {}\n", "mode", "share", "expected", "hits", "place");
+  fmt::print("\n{:>4} {:>8} {:>8} {:>8}  {}", "mode", "share", "expected", "hits", "place");
   for (std::size_t k = 0; k < std::min(kShown, shares.size()); ++k) {
     const ModeShare& m = shares[k];
     std::vector<std::string> place;
     for (std::size_t i = 0; i < std::min(kAxes, m.place.size()); ++i)
       place.push_back(fmt::format("{:.4g}", std::abs(m.place[i]) < kNought ? 0 : m.place[i]));
-    fmt::print("{:>4} {:>8.4f} {:>8} {:>8.0f}  {}{}\n", k + 1, m.share,
+    fmt::print("\n{:>4} {:>8.4f} {:>8} {:>8.0f}  {}{}", k + 1, m.share,
                std::isnan(m.expected) ? "?" : fmt::format("{:.4f}", m.expected), m.hits,
                fmt::join(place, " "), m.place.size() > kAxes ? " .." : "");
   }
   if (shares.size() > kShown)
-    fmt::print("     and {} more (--json, and summary.json, have them)\n", shares.size() - kShown);
+    fmt::print("\n     and {} more (--json, and summary.json, have them)", shares.size() - kShown);
 }
 
 void print_cost(const RunResult& r, const RunDiagnostics& d) {
@@ -127,7 +127,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
     if (count != 0) also(name.c_str(), count);
   print_modes(d.modes);
   print_shares(d.modes.shares);
-  fmt::print("{}verdict: {}", d.modes.shares.empty() ? "\n" : "", r.verdict);
+  fmt::print("\nverdict: {}", r.verdict);
   for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
   fmt::print("\n");
   if (!r.failed_gates.empty())

@@ -67,14 +67,6 @@ Due due_of(const Mode& m, double log_z) {
   return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
 }
 
-/// A halo as a mode of its own.
-Mode as_mode(const Halo& halo) {
-  Mode m;
-  m.place = halo.place;
-  m.factor = halo.factor;
-  return m;
-}
-
 /// The largest modes with their shares of the draws and of exp(log_z), halos counted with them.
 std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& draws, double log_z,
                                  int threads) {
@@ -185,34 +177,33 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
 /// the draws that it should hold, for its mass is a guess.
 void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z) {
   constexpr double kNear = 1.7, kGuessed = 10;
-  const auto share_near = [&](const ModeLibrary& of_halo) {
-    const double most = library.dim() * kNear * kNear, least = library.dim() / (kNear * kNear);
-    double near = 0, total = 0, square = 0;
-    for (std::size_t i = 0; i < draws.weight.size(); ++i) {
-      const double w = draws.weight[i];
-      if (!(w > 0)) continue;
-      total += w;
-      square += w * w;
-      const double distance = of_halo.distance(0, draws.x.col(Eigen::Index(i)).data(), most);
-      if (distance > least && distance < most) near += w;
-    }
-    return std::pair(near / total, total * total / square);
-  };
+  const double most = library.dim() * kNear * kNear, least = library.dim() / (kNear * kNear);
+  double total = 0, square = 0;
+  for (const double w : draws.weight) {
+    if (!(w > 0)) continue;
+    total += w;
+    square += w * w;
+  }
+  const double effective = total * total / square;
   for (int k = 0; k < library.size(); ++k)
     for (const Halo& halo : library[k].halos) {
       const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
-      if (!(due > kLeastShare)) continue;
+      if (!(due > kLeastShare) || effective * due < kFewVisits) continue;
       ModeLibrary alone(library.dim());
       alone.add(as_mode(halo));
-      const auto [share, effective] = share_near(alone);
-      if (share >= due / kGuessed || effective * due < kFewVisits) continue;
+      double near = 0;
+      for (std::size_t i = 0; i < draws.weight.size(); ++i) {
+        const double distance = alone.distance(0, draws.x.col(Eigen::Index(i)).data(), most);
+        if (draws.weight[i] > 0 && distance > least && distance < most) near += draws.weight[i];
+      }
+      const double share = near / total;
+      if (share >= due / kGuessed) continue;
       v.failed = "modes";
       v.warnings.push_back(
           fmt::format("what lies about the mode at x[0] = {:.4g}, {:.3g} times as wide, holds {:.2g} of the "
                       "draws and should hold "
                       "some {:.2g}: run longer, or by another method",
-                      library[k].place[0],
-                      std::exp((alone.log_volume(0) - library.log_volume(k)) / library.dim()), share, due));
+                      library[k].place[0], scale_of(library[k], halo), share, due));
     }
 }
 

@@ -22,33 +22,10 @@ constexpr double kOfDistance = 0.05;                  // of the distance
 constexpr double kForetold = 1, kLeastHalo = 0.01;
 const double kLogUnknown = std::log(5.0);
 
-Matrix matrix_of(const std::vector<double>& rows, int d) {
-  return Eigen::Map<const ByRows>(rows.data(), d, d);
-}
-
-/// A normal times a mass, ready to be evaluated.
-struct Part {
-  Vector place;
-  Matrix factor;
-  double log_mass, log_norm;
-  Part(const std::vector<double>& at, const std::vector<double>& rows, double mass)
-      : place(Eigen::Map<const Vector>(at.data(), Eigen::Index(at.size()))),
-        factor(matrix_of(rows, int(at.size()))),
-        log_mass(mass),
-        log_norm(mass - factor.diagonal().array().log().sum() - 0.5 * double(at.size()) * std::log(2 * kPi)) {
-  }
-  double log_density(const Vector& x) const {
-    return log_norm - 0.5 * factor.triangularView<Eigen::Lower>().solve(x - place).squaredNorm();
-  }
-};
-
 class HaloSearch {
  public:
   HaloSearch(ModeLibrary& library, PointEngine& points, const RunContext& context, std::uint32_t unit)
-      : library_(library), points_(points), context_(context), unit_(unit), dim_(library.dim()) {
-    for (int k = 0; k < library.size(); ++k)
-      known_.emplace_back(library[k].place, library[k].factor, library[k].best_log_mass());
-  }
+      : library_(library), points_(points), context_(context), unit_(unit), dim_(library.dim()), known_(library) {}
   void run() {
     const auto order = library_.by_mass();
     for (int m = 0; m < std::min(int(order.size()), most_used_modes(dim_)); ++m) look_from(order[m]);
@@ -64,7 +41,8 @@ class HaloSearch {
     Mode& mode = library_[k];
     RandomStream random(Purpose::mode_mass, context_.key,
                         (std::uint64_t(unit_) << 32) | (std::uint64_t(1) << 31) | std::uint64_t(k));
-    const Matrix factor = known_[std::size_t(k)].factor;
+    const Matrix factor = factor_of(mode.factor);
+    const Eigen::Map<const Vector> place(mode.place.data(), dim_);
     Matrix ways(dim_, kRays);
     for (int n = 0; n < kRays; ++n) ways.col(n) = direction(random);
     ways = factor.triangularView<Eigen::Lower>() * ways;
@@ -72,7 +50,7 @@ class HaloSearch {
     Vector value;
     for (int n = 0; n < kRays; ++n)
       for (int j = 0; j < kOfRay; ++j)
-        x.col(n * kOfRay + j) = known_[std::size_t(k)].place + distance(j) * ways.col(n);
+        x.col(n * kOfRay + j) = place + distance(j) * ways.col(n);
     points_.evaluate(x, value, gradient);
     for (int n = 0; n < kRays; ++n) {
       const Vector slope = gradient.middleCols(n * kOfRay, kOfRay).transpose() * ways.col(n);
@@ -87,9 +65,12 @@ class HaloSearch {
         const auto halo = normal_at(x.col(n * kOfRay + j), factor, distance(j));
         if (!halo || !holds(*halo, random)) continue;
         mode.halos.push_back(*halo);
-        known_.emplace_back(halo->place, halo->factor, halo->log_mass);
+        known_.add(as_mode(*halo));
       }
     }
+  }
+  Matrix factor_of(const std::vector<double>& rows) const {
+    return Eigen::Map<const ByRows>(rows.data(), dim_, dim_);
   }
   Vector direction(RandomStream& random) const {
     Vector z(dim_);
@@ -125,20 +106,24 @@ class HaloSearch {
   /// Whether the density is what it says, and is not known.
   bool holds(const Halo& halo, RandomStream& random) {
     if (!(halo.log_mass >= library_.log_total() + std::log(kLeastHalo))) return false;
-    const Part part(halo.place, halo.factor, halo.log_mass);
+    ModeLibrary part(dim_);
+    part.add(as_mode(halo));
+    const Matrix factor = factor_of(halo.factor);
+    const Eigen::Map<const Vector> place(halo.place.data(), dim_);
     ByRows x(dim_, kHaloDraws), gradient;
     Vector z(dim_), value;
     for (int n = 0; n < kHaloDraws; ++n) {
       for (int i = 0; i < dim_; ++i) z[i] = random.normal();
-      x.col(n) = part.place + part.factor.triangularView<Eigen::Lower>() * z;
+      x.col(n) = place + factor.triangularView<Eigen::Lower>() * z;
     }
     points_.evaluate(x, value, gradient);
     int foretold = 0;
     for (int n = 0; n < kHaloDraws; ++n) {
       LogSum known;
-      for (const Part& p : known_) known.add(p.log_density(x.col(n)));
+      const Vector at = x.col(n);
+      for (int k = 0; k < known_.size(); ++k) known.add(known_.log_density(k, at.data()));
       foretold +=
-          std::abs(value[n] - part.log_density(x.col(n))) < kForetold && value[n] > known.log() + kLogUnknown;
+          std::abs(value[n] - part.log_density(0, at.data())) < kForetold && value[n] > known.log() + kLogUnknown;
     }
     return foretold >= kMostOfDraws;
   }
@@ -148,7 +133,7 @@ class HaloSearch {
   const RunContext& context_;
   const std::uint32_t unit_;
   const int dim_;
-  std::vector<Part> known_;  // modes, then halos
+  ModeLibrary known_;  // modes, then halos as such
 };
 
 }  // namespace

@@ -58,6 +58,21 @@ struct RoundCoordinates {
 
 }  // namespace
 
+Mode as_mode(const Halo& halo) {
+  Mode m;
+  m.place = halo.place;
+  m.factor = halo.factor;
+  m.log_mass = halo.log_mass;
+  return m;
+}
+
+double scale_of(const Mode& mode, const Halo& halo) {
+  const std::size_t d = mode.place.size();
+  double log_ratio = 0;
+  for (std::size_t i = 0; i < d; ++i) log_ratio += std::log(halo.factor[i * d + i] / mode.factor[i * d + i]);
+  return std::exp(log_ratio / double(d));
+}
+
 void ModeLibrary::add(Mode mode) {
   modes_.push_back(std::move(mode));
   measure();
@@ -83,6 +98,10 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
     sum += z * z;
   }
   return std::isnan(sum) ? INFINITY : sum;
+}
+
+double ModeLibrary::log_density(int k, const double* x) const {
+  return modes_[k].best_log_mass() - log_volume(k) - 0.5 * dim_ * std::log(2 * EIGEN_PI) - 0.5 * distance(k, x);
 }
 
 ModeLibrary::Aims ModeLibrary::aims(int k, const Eigen::MatrixXd& x, const Eigen::MatrixXd& gradient) const {

@@ -60,6 +60,11 @@ struct Mode {
   }
 };
 
+/// A halo as a mode of its own.
+Mode as_mode(const Halo& halo);
+/// How many times as wide as a mode a halo of it is, by their volumes.
+double scale_of(const Mode& mode, const Halo& halo);
+
 /// A mode's core ends at this squared Mahalanobis distance, beyond which 1 in 10,000 draws of its normal would be (Wilson &
 /// Hilferty 1931).
 inline double core_distance(int dim) {
@@ -105,6 +110,8 @@ class ModeLibrary {
   double distance(int k, const double* x, double most = INFINITY) const;
   /// log |L| of mode k.
   double log_volume(int k) const { return 0.5 * log_det_[k]; }
+  /// Of the normal with mode k's covariance and mass.
+  double log_density(int k, const double* x) const;
   /// Of the lines from the columns of x along the gradients there, both in the metric of mode k (factor^-1 (place - x), factor'
   /// gradient): the cosine of the angle with the way to the mode, and how far from that the line passes, in standard
   /// deviations. NaN where one is 0.
