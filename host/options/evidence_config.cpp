@@ -78,11 +78,13 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
 }
 
 /// Eight groups; of tempered chains that are many, as many as leave 32 chains and 128 of the pilot's particles
-/// to each: the more groups, the less an error leans on few of them.
+/// to each: the more groups, the less an error leans on few of them. Of copies of a ladder up to 16, for there is a
+/// copy to each at least.
 int default_groups(const EvidenceConfig& c, int chains, double planned) {
-  constexpr int least = 8, most = 64;
-  if (!c.is_resumable() || c.is(EvidenceKind::ladder)) return least;
-  return std::clamp(int(std::min(chains / 32.0, planned / 620 / 128)), least, most);
+  constexpr int least = 8, most = 64, most_copies = 16;
+  if (!c.is_resumable()) return least;
+  const double each = c.is(EvidenceKind::ladder) ? most_copies : chains / 32.0;
+  return std::clamp(int(std::min(each, planned / 620 / 128)), least, most);
 }
 
 /// A multiple of the groups.

@@ -38,7 +38,7 @@ Lines with(Lines lines, const std::string& but = "") {
   const Lines common = {
       {"groups",
        "independent groups of chains, by which errors are judged (default 8; of tempered "
-       "chains one for every 32 where they are more than 256)"},
+       "chains one for every 32 where they are more than 256; of copies up to 16, by the budget)"},
       {"num_leapfrog", "mean leapfrog steps of a transition (default 5; ais and bdmc 1)"},
       {"target_acceptance", "acceptance that the pilot's steps aim at (default 0.9)"},
       {"mode_jumps", "whether chains also jump between the modes that are found (default true)"},
