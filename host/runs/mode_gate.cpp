@@ -11,105 +11,16 @@
 #include "host/runs/mode_moments.hpp"
 #include "host/runs/mode_search.hpp"
 #include "host/runs/mode_starts.hpp"
+#include "host/runs/mode_visits.hpp"
 
 namespace lockstep {
 namespace {
 
-constexpr double kLeastShare = 0.01, kFactor = 3, kReported = 2, kCoverage = 2;
+constexpr double kFactor = 3, kReported = 2, kCoverage = 2;
 // Of the hits: where so many descents come to rest at a mode, it is not one of the many that hold nothing.
 constexpr double kSought = 0.05;
 // Of so many draws that should be in a mode fewer than a third are once in 3,000 right runs.
 constexpr double kFewVisits = 20;
-constexpr std::size_t kShared = 32;  // modes whose shares are told
-
-/// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
-/// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home; and of the former those in
-/// its core, for what lies about a mode is at home there too, though nothing ever enters it. And how many of equal weight
-/// they are worth.
-struct Visits {
-  std::vector<double> home, near, core;
-  double effective = 0;
-  double of(int k, bool mass_known) const { return mass_known ? home[k] : near[k]; }
-};
-/// `nearest`: of the draws; empty where nobody asks.
-Visits visited(const ModeLibrary& library, const HousedDraws& draws, const std::vector<int>& nearest,
-               int threads) {
-  const std::vector<double> none(library.size(), 0.0);
-  std::vector<char> in_core(draws.home.size(), 0);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::size_t i = 0; i < draws.home.size(); ++i)
-    if (const int k = draws.home[i]; k >= 0 && !std::isnan(library[k].core_log_mass))
-      in_core[i] = library.in_core(k, draws.x.col(Eigen::Index(i)).data());
-  Visits v{none, none, none};
-  double total = 0, square = 0;
-  for (std::size_t i = 0; i < draws.home.size(); ++i) {
-    const double w = draws.weight[i];
-    if (draws.home[i] < 0 || !(w > 0)) continue;
-    v.home[draws.home[i]] += w;
-    if (in_core[i]) v.core[draws.home[i]] += w;
-    if (!nearest.empty() && nearest[i] >= 0) v.near[nearest[i]] += w;
-    total += w;
-    square += w * w;
-  }
-  for (auto* shares : {&v.home, &v.near, &v.core})
-    for (double& s : *shares) s /= total > 0 ? total : 1;
-  v.effective = square > 0 ? total * total / square : 0;
-  return v;
-}
-
-/// What mode k should hold of exp(log_z), and whether that is known, or Laplace's approximation.
-struct Due {
-  double share;
-  bool known;
-};
-Due due_of(const Mode& m, double log_z) {
-  const bool known = m.mass_known();
-  return {std::exp((known ? m.log_mass : m.laplace_log_mass) - log_z), known};
-}
-
-/// The largest modes with their shares of the draws and of exp(log_z), halos counted with them.
-std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& draws, double log_z,
-                                 int threads) {
-  std::vector<ModeShare> shares;
-  if (library.size() < 2) return shares;
-  ModeLibrary parts = library;
-  std::vector<int> whose(library.size());
-  for (int k = 0; k < library.size(); ++k) whose[k] = k;
-  for (int k = 0; k < library.size(); ++k)
-    for (const Halo& h : library[k].halos) {
-      parts.add(as_mode(h));
-      whose.push_back(k);
-    }
-  const std::vector<int> home = parts.size() == library.size()
-                                    ? draws.home
-                                    : parts.of_points(draws.x, ModeLibrary::By::density, threads);
-  std::vector<double> held(library.size(), 0.0);
-  double total = 0;
-  for (std::size_t i = 0; i < home.size(); ++i)
-    if (home[i] >= 0 && draws.weight[i] > 0) {
-      held[whose[home[i]]] += draws.weight[i];
-      total += draws.weight[i];
-    }
-  const auto largest_first = library.by_mass();
-  for (std::size_t i = 0; i < std::min(kShared, largest_first.size()); ++i) {
-    const Mode& m = library[largest_first[i]];
-    const Due due = due_of(m, log_z);
-    double expected = due.known ? due.share : NAN;
-    for (const Halo& h : m.halos) expected += std::exp(h.log_mass - log_z);
-    shares.push_back({m.place, held[largest_first[i]] / total, expected, m.hits});
-  }
-  return shares;
-}
-
-/// What the core of mode k should hold; 0 where that is not known or not over 1 %, or draws, which are floats, do not tell where in it they are.
-double due_of_core(const ModeLibrary& library, int k, double log_z) {
-  const Mode& m = library[k];
-  if (std::isnan(m.core_log_mass)) return 0;
-  std::vector<double> rounded = m.place;
-  for (double& x : rounded) x = std::nextafter(float(x), INFINITY);
-  const double share = std::exp(m.core_log_mass - log_z);
-  return share > kLeastShare && library.distance(k, rounded.data()) < 1 ? share : 0;
-}
 
 void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws, double log_z,
                   int threads) {
@@ -117,7 +28,7 @@ void judge_visits(ModesVerdict& v, const ModeLibrary& library, const HousedDraws
   bool all_known = true;
   for (const int k : library.by_mass()) {
     const Due due = due_of(library[k], log_z);
-    if (!(due.share > kLeastShare)) continue;
+    if (!(due.share > kExpectedShare)) continue;
     expected.push_back(k);
     all_known = all_known && due.known;
   }
@@ -188,7 +99,7 @@ void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws&
   for (int k = 0; k < library.size(); ++k)
     for (const Halo& halo : library[k].halos) {
       const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
-      if (!(due > kLeastShare) || effective * due < kFewVisits) continue;
+      if (!(due > kExpectedShare) || effective * due < kFewVisits) continue;
       ModeLibrary alone(library.dim());
       alone.add(as_mode(halo));
       double near = 0;
@@ -218,8 +129,8 @@ void judge_sought(ModesVerdict& v, const SearchResult& found, const HousedDraws&
   for (int k = 0; k < library.size(); ++k) widest = std::max(widest, library.log_volume(k));
   for (int k = 0; k < library.size(); ++k) {
     const double share = due_of(library[k], log_z).share;
-    if (!resembles_normal(library[k].effective_share, library.dim()) && share <= kLeastShare &&
-        share * std::exp(widest - library.log_volume(k)) > kLeastShare &&
+    if (!resembles_normal(library[k].effective_share, library.dim()) && share <= kExpectedShare &&
+        share * std::exp(widest - library.log_volume(k)) > kExpectedShare &&
         library[k].hits > kSought * found.total_hits())
       sought.push_back(k);
   }
@@ -263,6 +174,20 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
       fmt::format("the {} found hold{} {:.2g} times exp(log Z), by importance sampling: this run leaves "
                   "something out; another base (sampler.base=modes), or method",
                   library.size() == 1 ? "mode" : "modes", library.size() == 1 ? "s" : "", total));
+}
+
+/// Where modes are given none is searched for: of others the draws say that lie where no mode that is like a normal reaches.
+void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws) {
+  constexpr double kMostBeyond = 0.05;
+  for (int k = 0; k < library.size(); ++k)
+    if (!resembles_normal(library[k].effective_share, library.dim())) return;
+  const double beyond = share_beyond(library, draws);
+  if (!(beyond > kMostBeyond)) return;
+  if (v.failed.empty()) v.failed = "modes_mass";
+  v.warnings.push_back(fmt::format(
+      "{:.2g} of the draws lie far from the modes given: there are others, which were not searched "
+      "for; give them too, or these by --init, beside which others are",
+      beyond));
 }
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
@@ -354,6 +279,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   const HousedDraws housed(library, draws, threads);
   judge_visits(v, library, housed, z, threads);
   judge_halos(v, library, housed, z);
+  if (found.stopped == kSearchGiven) judge_left_out(v, library, housed);
   if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
   if (!own || found.held.part.empty()) return v;

@@ -114,7 +114,7 @@ HousedDraws::HousedDraws(const ModeLibrary& library, const SeenDraws& draws, int
 
 MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& held, const HousedDraws& draws,
                                 const LogZ& log_z) {
-  constexpr double kJointErrors = 3, kShare = 0.1;
+  constexpr double kJointErrors = 3, kShare = 0.1, kShareTold = 0.25;
   const int d = library.dim(), beyond = groups_with(most_used_modes(d) - 1);
   const std::vector<int> rank = ranks_of(library);
   const Estimated due = due_of(rank, held, log_z.estimate), seen = seen_of(rank, draws);
@@ -125,15 +125,17 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
   MomentsByModes found;
   double most = kJointErrors;
   for (int i = 0; i < d; ++i) {
+    const double lacks = beyond < by.cols() ? std::max(by(i, beyond), 0.0) : 0,
+                 of_lack = lacks > 0 ? std::max(0.0, lacks * lacks - std::pow(joint(i, beyond), 2)) : 0;
+    found.least.mean.push_back(std::sqrt(between[i]));
+    found.least.second.push_back(std::sqrt(between[d + i] + of_lack));
     for (int g = 0; g < by.cols(); ++g) {
-      if (!(by(i, g) > most * joint(i, g) && by(i, g) > kShare * seen.value(i, 0))) continue;
+      const bool told = by(i, g) < kJointErrors * std::hypot(joint(i, g), found.least.second[i]);
+      const double share = by(i, g) / seen.value(i, 0);
+      if (!(by(i, g) > most * joint(i, g) && share > (told ? kShareTold : kShare))) continue;
       most = by(i, g) / joint(i, g);
       found.lacking = {i, first_of(g), due.value(i, g), seen.value(i, g), std::sqrt(seen.variance(i, g))};
     }
-    const double lacks = std::max(by(i, beyond), 0.0);
-    found.least.mean.push_back(std::sqrt(between[i]));
-    found.least.second.push_back(
-        std::sqrt(between[d + i] + std::max(0.0, lacks * lacks - std::pow(joint(i, beyond), 2))));
   }
   return found;
 }

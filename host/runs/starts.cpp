@@ -143,6 +143,7 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
 
 std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
                                      const std::filesystem::path& modes, const SearchResult& found) {
+  constexpr double kFar = 4;  // times the core, of squares
   std::vector<std::string> warnings;
   const int d = target.dim(), n = found.library.size();
   double lowest = INFINITY;
@@ -158,7 +159,8 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
         "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
         "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
         far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", 1000 + 10.0 * d));
-  const int places = modes.empty() ? 0 : int(read_places(modes, d).size());
+  const auto given = modes.empty() ? std::vector<Eigen::VectorXd>{} : read_places(modes, d);
+  const int places = int(given.size());
   if (found.stopped == kSearchGiven && places > n)
     warnings.push_back(fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
                                    places, n, n == 1 ? "" : "s"));
@@ -166,6 +168,15 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
     warnings.push_back(
         fmt::format("the {} places of --modes lead to one mode, which leaves nothing to compare{}", places,
                     found.stopped == kSearchDimension ? "" : ": modes were searched for"));
+  for (int p = 0; p < places && n > 0; ++p)
+    if (const int k = found.library.nearest(given[p].data());
+        found.library.distance(k, given[p].data()) > kFar * core_distance(d)) {
+      warnings.push_back(fmt::format(
+          "place {} of --modes is {:.0f} standard deviations from the mode that it leads to or any other: if "
+          "a mode was meant there, it is not among those known",
+          p + 1, std::sqrt(found.library.distance(k, given[p].data()))));
+      break;
+    }
   return warnings;
 }
 

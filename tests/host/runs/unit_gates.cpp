@@ -232,10 +232,12 @@ TEST(KnownStarts, FromWhichNoChainMovesAreRefusedAndThoseFarOutNamed) {
   EXPECT_THAT(judge_given(*target, file, "", found), ElementsAre(HasSubstr("row 3 of --init lies far out")));
   EXPECT_THAT(judge_given(*target, "scout", file, found),
               ElementsAre(HasSubstr("3 places of --modes lead to one mode, which leaves nothing to compare: "
-                                    "modes were searched for")));
+                                    "modes were searched for"),
+                          HasSubstr("place 2 of --modes is 57 standard deviations from the mode")));
   found.stopped = kSearchGiven;
   EXPECT_THAT(judge_given(*target, "scout", file, found),
-              ElementsAre(HasSubstr("3 places of --modes lead to 1 mode: the others are the same")));
+              ElementsAre(HasSubstr("3 places of --modes lead to 1 mode: the others are the same"),
+                          HasSubstr("place 2 of --modes")));
 }
 
 }  // namespace

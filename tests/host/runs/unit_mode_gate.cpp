@@ -237,6 +237,56 @@ TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
   EXPECT_EQ(m.second_se[0], 500);
 }
 
+TEST(ModeGate, WhatErrorsHoldOfALackingMomentIsNoFailureUpToAQuarter) {
+  // A hundred modes as above, of which those from a rank on hold `times` what the run has there.
+  SearchResult r;
+  r.library = ModeLibrary(1);
+  r.stopped = kSearchHits;
+  r.scale = 10;
+  std::vector<float> x;
+  for (int k = 0; k < 100; ++k) {
+    Mode m;
+    m.place = {10 + 0.1 * k};
+    m.factor = {0.001};
+    m.log_mass = m.laplace_log_mass = -std::log(100.0) - 1e-6 * k;
+    m.effective_share = 0.5;
+    m.hits = 20;
+    r.library.add(m);
+    for (int n = 0; n < 1000; ++n) x.push_back(float(m.place[0]));
+  }
+  const auto failed = [&](int first, double times, double of_largest = 1) {
+    r.held = {0, {}, {}};
+    for (int k = 0; k < 100; ++k) {
+      const double place = r.library[k].place[0], held = (k < first ? of_largest : times) / 100;
+      r.held.part.insert(r.held.part.end(), {held * place, held * place * place});
+      r.held.variance.insert(r.held.variance.end(), {0, 0});
+    }
+    return judge_modes(r, {x, {}, 100}, kOne, {}, 1).failed;
+  };
+  EXPECT_EQ(failed(32, 1), "");
+  EXPECT_EQ(failed(32, 1.25), "") << "a fifth, held by errors";
+  EXPECT_EQ(failed(32, 1.5), "modes") << "two fifths";
+  EXPECT_EQ(failed(16, 1.2), "") << "most of it among those that errors are for";
+  EXPECT_EQ(failed(32, 1, 1.6), "modes") << "of the 32, which chains go to by jumps";
+}
+
+TEST(ModeGate, DrawsFarFromTheModesGivenSayThatThereAreOthers) {
+  SearchResult r = library_of_two(0.5);
+  const auto failed = [&](int far) {
+    std::vector<float> x(1000, 0.3f);
+    std::fill_n(x.begin(), 300, 10.2f);
+    std::fill_n(x.rbegin(), far, 40.f);
+    return judge_modes(r, {x, {}}, kOne, {}, 1).failed;
+  };
+  EXPECT_EQ(failed(400), "") << "of a search others are judged elsewhere";
+  r.stopped = kSearchGiven;
+  EXPECT_EQ(failed(0), "");
+  EXPECT_EQ(failed(40), "") << "a twenty-fifth";
+  EXPECT_EQ(failed(60), "modes_mass");
+  for (int k = 0; k < 2; ++k) r.library[k].effective_share = 0.1;
+  EXPECT_EQ(failed(60), "") << "modes like no normal may reach so far";
+}
+
 TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
   const SearchResult r = library_of_two(0.5);
   EXPECT_EQ(judged(r, 300, {}, 0.3).failed, "");
