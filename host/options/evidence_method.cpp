@@ -48,7 +48,8 @@ Lines with(Lines lines, const std::string& but = "") {
        "draws; none: as if it could not (default auto)"},
       {"rate", "spread of the weights from level to level of the pilot (default 0.25)"},
       {"pilot_share",
-       "of the gradients that the pilot may spend, or all rounds of a bootstrap that is "
+       "of the gradients that the base has left, what the pilot may spend; or all rounds of a bootstrap that "
+       "is "
        "asked for (default 0.2)"}};
   lines.insert(lines.end(), common.begin(), common.end());
   lines.insert(lines.end(), base_settings().begin(), base_settings().end());

@@ -139,9 +139,13 @@ PathResult run_particles(RunContext context, const EvidenceJob& job, const PathB
 /// those, and the pilot made again from there: else the gate of bases fails where they are kNarrow times as wide.
 constexpr double kWorthRefit = 1.2;
 
-/// The pilot from the base, or from its refit.
-const Pilot& run_pilots(const RunContext& context, const EvidenceConfig& c, PathBase& base) {
-  const Pilot& pilot = pilot_stage(context, "pilot", base, pilot_options(c, base));
+/// The pilot from the base, or from its refit: it has its share of what the base has left of `planned` gradients.
+const Pilot& run_pilots(const RunContext& context, const EvidenceConfig& c, double planned, PathBase& base) {
+  constexpr double kLeast = 0.25;
+  PilotOptions options = pilot_options(c, base);
+  const double left = std::max(kLeast, 1 - base.gradients / planned);
+  options.particles = std::max(c.seeds, c.groups * int(left * options.particles / c.groups));
+  const Pilot& pilot = pilot_stage(context, "pilot", base, options);
   if (c.bootstrap >= 0 || !base.rough) return pilot;
   PathBase again = refit_base(base, pilot, c.base_inflation);
   const std::vector<double> before = base.density.sd(), after = again.density.sd();
@@ -150,12 +154,12 @@ const Pilot& run_pilots(const RunContext& context, const EvidenceConfig& c, Path
   if (!narrow) return pilot;
   if (base.widened > 1) again.widen();
   base = std::move(again);
-  return pilot_stage(with_own_numbers(context, "refitted"), "refitted", base, pilot_options(c, base));
+  return pilot_stage(with_own_numbers(context, "refitted"), "refitted", base, options);
 }
 
 PathResult run_after_pilot(RunContext context, const EvidenceJob& job, PathBase& base) {
   const EvidenceConfig& c = job.config;
-  const Pilot& pilot = run_pilots(context, c, base);
+  const Pilot& pilot = run_pilots(context, c, planned_gradients(c, job.run), base);
   if (!base.of_modes && pilot.jump_acceptance < kIdleJumps) context.jumps.reset();
   const double spent = base.gradients + pilot.gradients;
   MethodResult f = run_method(context, base, pilot, job, c.gradients - spent);

@@ -198,12 +198,18 @@ TEST(EvidenceBases, AdviHoldsOnOneModeAndWarnsOnMany) {
   const auto one = run({"", "gaussian", "auto", 5e5, {{"ratio", 10}}, {{"base", "advi"}}}, 1);
   EXPECT_LT(std::abs(one["log_z"]["estimate"].get<double>()), 4 * one["log_z"]["se"].get<double>());
   EXPECT_EQ(one["warnings"].size(), 0u) << one["warnings"];
-  const auto many = run({"", "boltzmann", "auto", 2e6, kUnits, {{"base", "advi"}, {"mode_jumps", false}}}, 1);
-  EXPECT_NE(many["warnings"].dump().find("local approximations"), std::string::npos) << many["warnings"];
-  // Reverse annealing from exact draws meets the other modes; a refit of the base does not.
-  const auto gates = many["failed_gates"].dump();
-  EXPECT_NE(gates.find("base"), std::string::npos) << gates;
-  EXPECT_NE(gates.find("estimators_disagree"), std::string::npos) << gates;
+  // Reverse annealing from exact draws meets the other modes, in most runs by enough to be told from chance; a refit of the
+  // base does not.
+  int disagree = 0;
+  for (int seed = 1; seed <= 8; ++seed) {
+    const auto many =
+        run({"", "boltzmann", "auto", 2e6, kUnits, {{"base", "advi"}, {"mode_jumps", false}}}, seed);
+    EXPECT_NE(many["warnings"].dump().find("local approximations"), std::string::npos) << many["warnings"];
+    const auto gates = many["failed_gates"].dump();
+    EXPECT_NE(gates.find("base"), std::string::npos) << gates;
+    disagree += gates.find("estimators_disagree") != std::string::npos;
+  }
+  EXPECT_GE(disagree, 5);
   const auto refit = run({"", "boltzmann", "auto", 5e5, kUnits, {{"base", "advi"}, {"bootstrap", 1}}}, 1);
   EXPECT_NE(refit["failed_gates"].dump().find("base"), std::string::npos) << refit["failed_gates"];
 }
@@ -287,8 +293,15 @@ TEST(EvidenceGates, BadRunsFailThem) {
   }
   text << "]]}";
   std::ofstream(file) << text.str();
-  const auto wide = failed({"", "mixture", "st", 3e6, {}, {{"base", "scout"}}, 0, 0, "mixed", file});
-  EXPECT_NE(wide.find("base"), std::string::npos) << wide;
+  int narrow = 0;
+  for (int seed = 1; seed <= 8; ++seed) {
+    const auto s =
+        run({"", "mixture", "st", 3e6, {}, {{"base", "scout"}}, 0, 0, "mixed", file}, std::uint64_t(seed));
+    narrow += s["failed_gates"].dump().find("base") != std::string::npos;
+    const double error = s["log_z"]["estimate"];  // of log 1
+    EXPECT_TRUE(std::abs(error) < 0.3 || s["verdict"] != "pass") << seed << ' ' << error;
+  }
+  EXPECT_GE(narrow, 4);  // elsewhere a larger pilot's particles came to be wide enough for it to be refitted
 }
 
 TEST(EvidenceGates, RareModesByTheThousandAreInTheErrorsOfMoments) {
