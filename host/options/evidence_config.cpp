@@ -78,13 +78,14 @@ EvidenceConfig pseudo_extended_config(EvidenceConfig c, RunOptions& run, int dim
 }
 
 /// Eight groups; of tempered chains that are many, as many as leave 32 chains and 128 of the pilot's particles
-/// to each: the more groups, the less an error leans on few of them. Of copies of a ladder up to 16, for there is a
-/// copy to each at least.
-int default_groups(const EvidenceConfig& c, int chains, double planned) {
+/// to each: the more groups, the less an error leans on few of them. Of copies of a ladder up to 16, or as many as are
+/// asked for, for there is a copy to each at least.
+int default_groups(const EvidenceConfig& c, int chains, std::int64_t copies, double planned) {
   constexpr int least = 8, most = 64, most_copies = 16;
   if (!c.is_resumable()) return least;
-  const double each = c.is(EvidenceKind::ladder) ? most_copies : chains / 32.0;
-  return std::clamp(int(std::min(each, planned / 620 / 128)), least, most);
+  const double of_ladder = copies > 0 ? double(std::min<std::int64_t>(copies, most_copies)) : most_copies;
+  const double groups = c.is(EvidenceKind::ladder) ? of_ladder : chains / 32.0;
+  return std::clamp(int(std::min(groups, planned / 620 / 128)), least, most);
 }
 
 /// A multiple of the groups.
@@ -135,7 +136,8 @@ void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int 
 }
 
 /// How many chains there are, and how much of them is discarded.
-void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, double planned) {
+void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, std::int64_t of_ladder,
+                 double planned) {
   const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
              particles = c.is(EvidenceKind::particles);
   // Few chains that are long: what the pilot missed is found only by chains that go to and fro many times.
@@ -153,8 +155,7 @@ void read_chains(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, do
           fmt::format("--chains goes with other methods (the chains of {} are its levels). Give "
                       "--set sampler.copies and sampler.levels",
                       c.method()));
-    const auto given = s.integer("copies", 0, 0, 1 << 20);
-    c.copies = c.groups * int((given + c.groups - 1) / c.groups);
+    c.copies = c.groups * int((of_ladder + c.groups - 1) / c.groups);
   }
   c.seeds = c.copies > 0           ? c.copies
             : copies               ? c.groups * int(8 * growth)
@@ -207,7 +208,8 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   SettingsReader s(run.sampler_settings, "method " + c.method());
   const bool anneals = c.is(EvidenceKind::annealing), copies = c.is(EvidenceKind::ladder),
              particles = c.is(EvidenceKind::particles), chains = c.is(EvidenceKind::chains);
-  c.groups = int(s.integer("groups", default_groups(c, run.chains, planned), 4, 64));
+  const std::int64_t of_ladder = copies ? s.integer("copies", 0, 0, 1 << 20) : 0;
+  c.groups = int(s.integer("groups", default_groups(c, run.chains, of_ladder, planned), 4, 64));
   c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
   read_base(c, s, run, dim, planned);
   c.num_leapfrog = int(s.integer("num_leapfrog", method.num_leapfrog, 1, 1000));
@@ -226,7 +228,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   c.base_draws = chains && method.tempering == Tempering::levels && s.get("base_draws", true);
   if (chains) c.start_at_base = s.one_of("seeds", "pilot", {"pilot", "base"}) == "base";
 
-  read_chains(c, s, run, planned);
+  read_chains(c, s, run, of_ladder, planned);
   if (!copies && c.is_resumable()) run.chains = c.chains;  // for run.toml
   s.finish();
   c.effective = s.effective();
