@@ -112,6 +112,23 @@ double rhat_of(const UnitMoments& m, int i) {
   return nested_rhat_of(m, i, m.superchain.empty() ? m.chains : m.superchain.back() + 1);
 }
 
+double beta_spread_of(const UnitMoments& m) {
+  constexpr int kLeastBatches = 4;
+  constexpr double kRoundingOfSums = 1e-20;
+  const int batches = m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;  // equal lengths only
+  if (batches < kLeastBatches || m.chains < 2) return NAN;
+  std::vector<double> mean(m.chains, 0.0);
+  double within = 0, between = 0, all = 0;
+  for (int c = 0; c < m.chains; ++c) {
+    const auto of = [&](int b) { return m.batch(c, b)[MomentLayout::beta_mean] / double(m.batch_length); };
+    for (int b = 0; b < batches; ++b) mean[c] += of(b) / batches;
+    for (int b = 0; b < batches; ++b) within += std::pow(of(b) - mean[c], 2) / (batches - 1) / m.chains;
+    all += mean[c] / m.chains;
+  }
+  for (const double of : mean) between += std::pow(of - all, 2) / (m.chains - 1);
+  return std::max(within, between) > kRoundingOfSums ? batches * between / within : NAN;
+}
+
 }  // namespace
 
 double worst_rhat(const UnitMoments& m) {
@@ -154,6 +171,7 @@ Estimates estimate(const UnitMoments& m) {
   const double count = double(m.iterations) * m.chains;
   e.weight_ess = count / row_estimate(m, MomentLayout::weight_square).mean;
   e.beta_mean = row_estimate(m, MomentLayout::beta_mean).mean;
+  e.beta_spread = beta_spread_of(m);
   e.nested = nests(m);
   e.rhat_max = 0;
   e.ess_min = INFINITY;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "host/runs/base_widening.hpp"
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/path_profile.hpp"
@@ -51,6 +52,7 @@ class WarmUp {
 
   Adapted run() {
     if (config_.flatten) flatten(context_, config_, units_, frozen());
+    widening_.emplace(context_, config_, frozen(), iterations_);
     EngineSpec spec = engine_spec(context_, frozen().model, units_, per_);
     spec.transition = config_.transition;
     spec.settings = {config_.settings};
@@ -78,6 +80,7 @@ class WarmUp {
       set_per_unit(*engine, ParameterLayout::step_size, frozen().step_size);
       set_per_unit(*engine, ParameterLayout::trajectory_time, frozen().trajectory_time);
       loop.launch.end = loop.launch.begin + 1;
+      loop.launch.record = widening_->within(loop.t);
       Launched launched = loop.advance();
       record(launched);
       loop.save(*this);
@@ -117,6 +120,12 @@ class WarmUp {
       set_frozen(engine, config_, units_, f);
       if (config_.windows && config_.step_size == 0) find_step_sizes(engine, engine.position());
     }
+    widening_->record(launched, t);
+    if (widening_->widened(t + 1, f)) {
+      set_frozen(engine, config_, units_, f);
+      evaluate(engine);
+      tuner_->restart();
+    }
   }
 
   template <class Archive>
@@ -124,6 +133,7 @@ class WarmUp {
     archive("adapted", out_);
     archive("tuner", *tuner_);
     archive("window", window_);
+    archive("widening", *widening_);
     archive("centre", centre_);
     archive("jumps_proposed", jumps_.proposed);
     archive("jumps_accepted", jumps_.accepted);
@@ -153,6 +163,7 @@ class WarmUp {
     f.model = config_.model;
     f.step_size.assign(units, config_.step_size > 0 ? config_.step_size : 0.1);
     f.scale.assign(std::size_t(units) * dim_, 1.0);
+    f.widened.assign(units, 1.0);
     f.log_zeta.assign(units, 0.0);
     f.scout_gradients.assign(units, 0.0);
     f.warmup_gradients.assign(units, 0.0);
@@ -221,9 +232,13 @@ class WarmUp {
     Frozen& f = frozen();
     if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);
     set_frozen(engine, config_, units_, f);
-    engine.initialize();
-    for (double& g : f.warmup_gradients) g += double(per_) * engine.samples();
+    evaluate(engine);
     tuner_.emplace(config_, f);
+  }
+
+  void evaluate(Engine& engine) {
+    engine.initialize();
+    for (double& g : frozen().warmup_gradients) g += double(per_) * engine.samples();
   }
 
   void take_metric() {
@@ -273,6 +288,7 @@ class WarmUp {
   Adapted out_;
   JumpCounts jumps_;
   std::optional<Tuner> tuner_;
+  std::optional<BaseWidening> widening_;
   Window window_;
   std::vector<double> centre_;
 };

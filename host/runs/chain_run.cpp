@@ -27,6 +27,7 @@ int gradients_of(const RunContext& context, const SamplerConfig& config, const L
   return steps < 0 ? steps : int(context.with_jump(steps));
 }
 
+constexpr double kLeastTilt = 0.01;  // of logits of beta, in a leapfrog step: x may force steps to be tiny
 constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
 [[noreturn]] void refuse_length() {
   throw UserError(
@@ -94,8 +95,9 @@ void Frozen::spread(int units) {
     one.clear();
     for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
   };
-  for (auto* v : {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta, &bend,
-                  &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
+  for (auto* v :
+       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &widened, &log_zeta, &bend,
+        &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
 }
@@ -107,7 +109,9 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<s
   set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
   set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
   set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
-  set_per_unit(engine, ParameterLayout::scale_u, std::vector<double>(units, config.scale_u));
+  std::vector<double> scale_u;
+  for (const double step : frozen.step_size) scale_u.push_back(std::max(config.scale_u, kLeastTilt / step));
+  set_per_unit(engine, ParameterLayout::scale_u, scale_u);
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   if (!frozen.bend.empty()) set_axis(engine, ParameterLayout::bend, frozen.bend, ParameterLayout::kBend);
   set_axis(engine, layout.scale(), frozen.scale, d);

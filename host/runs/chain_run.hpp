@@ -21,8 +21,9 @@ struct Frozen {
   std::vector<double> factor;                      // [unit][triangle]: Cholesky factor, dense metric only
   std::vector<double> base_mean, base_sd;          // [unit][axis]; empty without a base
   std::vector<BaseDensity> full_base;              // [unit]; else of axes
-  std::vector<double> log_zeta;                    // [unit]
-  std::vector<double> bend;                        // [unit][4]; empty: 0
+  std::vector<double> widened;   // [unit]: the base, in warm-up, along an axis at most (base_widening.hpp)
+  std::vector<double> log_zeta;  // [unit]
+  std::vector<double> bend;      // [unit][4]; empty: 0
   std::vector<double> scout_gradients, search_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
 
@@ -37,6 +38,7 @@ struct Frozen {
     archive("base_mean", base_mean);
     archive("base_sd", base_sd);
     archive("full_base", full_base);
+    archive("widened", widened);
     archive("log_zeta", log_zeta);
     archive("bend", bend);
     archive("scout_gradients", scout_gradients);

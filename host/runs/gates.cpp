@@ -60,6 +60,7 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   gate("acceptance", e.acceptance >= (aim < 0.2 ? aim / 2 : 0.2) && e.acceptance <= 0.99);
   gate("divergences", e.divergence_rate < 0.01);
   gate("weight_ess", e.weight_ess >= 10.0 * double(e.mean.size()));
+  if (config.model.learned) gate("round_trips", !(e.beta_spread > kMostSpread));
   const auto base_sd = learned_base_sd(run, unit, config);
   if (!base_sd.empty()) gate("base", times_as_wide(e, base_sd) <= kNarrow);
   if (!run.log_z.empty()) {
@@ -68,8 +69,9 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     gate("log_z", std::isfinite(z.estimate) && std::isfinite(z.se));
     if (!f.scout_log_z.empty()) {
       const LogZ scout{f.scout_log_z[unit], f.scout_log_z_se[unit]};
-      gate("scout",
-           !contradicts(z, scout) || (z.estimate > scout.estimate && held_by_modes(run, unit, z.estimate)));
+      // What lies above may be what the particles lost, where others have seen it.
+      const bool lost = f.widened[unit] > 1 || held_by_modes(run, unit, z.estimate);
+      gate("scout", !contradicts(z, scout) || (z.estimate > scout.estimate && lost));
     }
   }
   for (const TransitionGate& own : config.transition->gates)

@@ -129,12 +129,41 @@ class Weigher {
   const int dim_;
 };
 
+/// Modes that hold next to nothing of a halo about them, such as the crossing of one part's ridge with the peak of another, become
+/// that halo. Whether any did.
+bool halos_for_specks(ModeLibrary& library) {
+  constexpr double kSpeck = 1e-3;
+  ModeLibrary other(library.dim());
+  bool any = false;
+  for (int k = 0; k < library.size(); ++k) {
+    Mode m = library[k];
+    const double held = std::fmax(m.log_mass, m.laplace_log_mass);
+    const auto by_mass = [](const Halo& a, const Halo& b) { return a.log_mass < b.log_mass; };
+    const auto most = std::max_element(m.halos.begin(), m.halos.end(), by_mass);
+    if (most != m.halos.end() && held < most->log_mass + std::log(kSpeck)) {
+      any = true;
+      m.place = most->place;
+      m.factor = most->factor;
+      m.laplace_log_mass = most->log_mass;
+    }
+    m.log_mass = m.effective_share = m.core_log_mass = NAN;
+    m.halos.clear();
+    other.add(std::move(m));
+  }
+  if (any) library = std::move(other);
+  return any;
+}
+
 }  // namespace
 
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort) {
   HeldMoments held = Weigher(library, points, context, unit).weigh_all(effort);
   find_halos(library, points, context, unit);
+  if (halos_for_specks(library)) {
+    held = Weigher(library, points, context, unit).weigh_all(effort);
+    find_halos(library, points, context, unit);
+  }
   return held;
 }
 

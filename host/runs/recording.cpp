@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/evidence_pairs.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -125,32 +127,14 @@ void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, b
 
 void Recording::add_evidence(Engine& engine, std::int64_t begin, std::int64_t end) {
   if (evidence_.empty()) return;
-  const auto cache = engine.cache();
-  const int total = engine.chains(), samples = engine.samples();
-  const double* deltas = cache.data() + std::size_t(1 + samples) * total;
-  std::vector<double> integral(std::size_t(samples) * total);
-#pragma omp parallel for num_threads(threads_)
-  for (std::size_t p = 0; p < integral.size(); ++p)
-    integral[p] = evidence_[p % std::size_t(total) / std::size_t(chains_)].integral().log(deltas[p]);
-  for (std::size_t u = 0; u < last_.size(); ++u) {
-    if (end > last_[u]) continue;
-    for (int c = 0; c < chains_; ++c) {
-      // Whole chains as blocks where there are enough, else stretches of them.
-      const double share =
-          budget_.empty() ? double(begin) / double(last_[u]) : stats_[u][stat_gradients] / budget_[u];
-      const int block = chains_ >= kEvidenceBlocks
-                            ? c % kEvidenceBlocks
-                            : std::min(kEvidenceBlocks - 1, int(share * kEvidenceBlocks));
-      const double* of_chain = cache.data() + u * chains_ + c;
-      for (int i = 0; i < samples; ++i) {
-        double others = 0;
-        for (int j = 0; j < samples; ++j)
-          if (j != i) others += of_chain[std::size_t(1 + j) * total];
-        const std::size_t pair = std::size_t(i) * total + u * chains_ + c;
-        evidence_[u].add(block, others, deltas[pair], integral[pair]);
-      }
-    }
-  }
+  add_pairs(evidence_, engine, threads_, [&](std::size_t u, int chain) {
+    if (end > last_[u]) return -1;
+    // Whole chains as blocks where there are enough, else stretches of them.
+    if (chains_ >= kEvidenceBlocks) return chain % kEvidenceBlocks;
+    const double share =
+        budget_.empty() ? double(begin) / double(last_[u]) : stats_[u][stat_gradients] / budget_[u];
+    return std::min(kEvidenceBlocks - 1, int(share * kEvidenceBlocks));
+  });
 }
 
 void Recording::prepare(EngineSpec& spec) const {

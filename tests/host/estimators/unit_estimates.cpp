@@ -235,6 +235,30 @@ TEST(RHat, NestedForShortChains) {
   EXPECT_LT(estimate(one_batch).rhat_max, 1.05);
 }
 
+/// Mean inverse temperatures of chains that begin at several and move to the mean by 1 - correlation an iteration.
+double beta_spread_of(double correlation, std::int64_t iterations = 960, int chains = 64) {
+  UnitMoments m = moments_of(1, chains, iterations, Autoregression(0, 21));
+  Autoregression moves(correlation, 22);
+  for (int c = 0; c < chains; ++c)
+    for (int b = 0; b < m.batches; ++b)
+      m.sums[(std::size_t(c) * m.batches + b) * m.layout.rows() + MomentLayout::beta_mean] = 0;
+  for (int c = 0; c < chains; ++c)
+    for (std::int64_t t = 0; t < iterations; ++t)
+      m.sums[(std::size_t(c) * m.batches + t / kBatch) * m.layout.rows() + MomentLayout::beta_mean] +=
+          0.5 + 0.1 * moves(c, t, 0);
+  return estimate(m).beta_spread;
+}
+
+TEST(BetaSpread, SaysWhetherChainsMoveBetweenTemperatures) {
+  EXPECT_NEAR(beta_spread_of(0), 1, 4 * std::sqrt(2.0 / 63));
+  EXPECT_LT(beta_spread_of(0.95), kMostSpread);
+  EXPECT_GT(beta_spread_of(0.9999), kMostSpread);
+  EXPECT_GT(beta_spread_of(0.99999, 960, 4), kMostSpread);
+  EXPECT_TRUE(std::isnan(beta_spread_of(0.9999, 192)));  // three batches
+  EXPECT_TRUE(std::isnan(beta_spread_of(0.9999, 960, 1)));
+  EXPECT_TRUE(std::isnan(estimate(moments_of(1, 8, 960, Autoregression(0, 23))).beta_spread));  // fixed
+}
+
 /// Gates of a long run of a sampler without a base that gave these estimates.
 std::vector<std::string> gates_of(const Estimates& e) {
   ChainRunResult run;

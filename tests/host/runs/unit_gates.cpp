@@ -119,6 +119,18 @@ TEST(Gates, LogZFarFromTheScoutsFails) {
               Not(Contains("scout")));
 }
 
+// Nor is it where the base was widened: the particles lost what chains of the warm-up saw.
+TEST(Gates, LogZFarAboveTheScoutsIsWhatAWiderBaseHolds) {
+  const auto failed = [](double by, double widened) {
+    return failed_after(small(), [=](auto& r, auto&) {
+      r.log_z[0].estimate += by;
+      r.frozen.widened[0] = widened;
+    });
+  };
+  EXPECT_THAT(failed(4, 1.5), Not(Contains("scout")));
+  EXPECT_THAT(failed(-4, 1.5), Contains("scout"));
+}
+
 TEST(Gates, ATargetWiderThanItsBaseFails) {
   const auto widened = [](double by) {
     return failed_after(small(), [by](auto& r, auto&) {

@@ -53,7 +53,9 @@ TEST(ModeHalos, OfSeveralModesAreEachItsOwn) {
     const Mode& m = library[k];
     const bool wide = m.laplace_log_mass > std::log(0.2);
     ASSERT_EQ(m.halos.size(), wide ? 0u : 1u);
-    if (!wide) EXPECT_NEAR(m.halos[0].factor[0], 1, 1e-2);
+    if (!wide) {
+      EXPECT_NEAR(m.halos[0].factor[0], 1, 1e-2);
+    }
   }
   EXPECT_NEAR(library.log_total(), 0, 0.2);
 }
@@ -71,6 +73,31 @@ TEST(ModeHalos, MayBeOfOtherShapes) {
     EXPECT_NEAR(h.place[2], middle ? 0.002 : -0.02, middle ? 1e-3 : 0.02);
     EXPECT_NEAR(h.factor[3], middle ? 0.9 : 0, 0.01);  // L(1, 0): covariance over sd
     EXPECT_NEAR(h.log_mass, std::log(middle ? 0.5 : 0.3), 0.02);
+  }
+}
+
+/// Where a part's ridge crosses the peak of another there is a mode that holds next to nothing; what it is on takes its place.
+TEST(ModeHalos, TakeThePlaceOfSpecks) {
+  nlohmann::json data{{"means", {std::vector<double>(7, 0.0), {3000, 0, 0, 0, 0, 0, 0}}},
+                      {"weights", {0.8, 0.2}}};
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < 7; ++i)
+      for (int j = 0; j < 7; ++j)
+        data["covariances"][k][i][j] = i == j ? std::pow(10.0, k == 0 ? 2 * i - 6 : 6 - 2 * i) : 0.0;
+  const RunOptions run = run_of({.target = "mixture", .data = data.dump()});
+  const auto target = build_target(run);
+  const RunContext context = make_context(run, *target, "specks");
+  Eigen::VectorXd far = Eigen::VectorXd::Zero(7);
+  far[0] = 3000;
+  const ModeLibrary library = modes_at(context, 0, {Eigen::VectorXd::Zero(7), far}).library;
+  ASSERT_EQ(library.size(), 2);
+  EXPECT_EQ(library.parts(), 2);
+  for (int k = 0; k < 2; ++k) {
+    const bool first = library[k].place[0] < 1000;
+    EXPECT_TRUE(library[k].mass_known());
+    EXPECT_NEAR(library[k].log_mass, std::log(first ? 0.8 : 0.2), 0.3);
+    for (int i = 0; i < 7; ++i)
+      EXPECT_NEAR(std::log10(library[k].factor[i * 7 + i]), first ? i - 3 : 3 - i, 0.02) << k << " " << i;
   }
 }
 

@@ -106,6 +106,20 @@ TEST_F(StoppedAnywhere, PseudoExtended) {
       [](ChainRunOptions& o) { o.draws = 200; }, [&](const RunContext& c, auto run) { agrees(c, run); });
 }
 
+// Of few particles some axes come out too narrow: bases are widened.
+TEST_F(StoppedAnywhere, BasesThatAreWidened) {
+  const testing::Job job{.target = "gaussian",
+                         .target_settings = {{"dim", 20}},
+                         .sampler_settings = {{"scout_particles", 16}},
+                         .iterations = 200,
+                         .chains = 8,
+                         .warmup = 100,
+                         .replicates = 2};
+  EXPECT_GT(testing::run(job).result.frozen.widened[0], 1.1);
+  sampler_agrees(
+      job, [](ChainRunOptions&) {}, [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
 TEST_F(StoppedAnywhere, LearnedMetricWithDrawsOfTheWarmUp) {
   sampler_agrees(
       {.target = "banana",
