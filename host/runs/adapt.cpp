@@ -77,8 +77,7 @@ class WarmUp {
     if (learn_time_) set_axis(*engine, engine->layout().centre(), centre_, dim_);
     const auto& gradients = frozen().warmup_gradients;
     while (loop.next()) {
-      set_per_unit(*engine, ParameterLayout::step_size, frozen().step_size);
-      set_per_unit(*engine, ParameterLayout::trajectory_time, frozen().trajectory_time);
+      set_steps(*engine, config_, frozen());
       loop.launch.end = loop.launch.begin + 1;
       loop.launch.record = widening_->within(loop.t);
       Launched launched = loop.advance();
@@ -121,10 +120,13 @@ class WarmUp {
       if (config_.windows && config_.step_size == 0) find_step_sizes(engine, engine.position());
     }
     widening_->record(launched, t);
-    if (widening_->widened(t + 1, f)) {
+    if (const auto widened = widening_->widened(t + 1, f); !widened.empty()) {
       set_frozen(engine, config_, units_, f);
-      evaluate(engine);
-      tuner_->restart();
+      engine.initialize();
+      for (const std::size_t u : widened) {
+        f.warmup_gradients[u] += double(per_) * engine.samples();
+        tuner_->restart(u);
+      }
     }
   }
 
@@ -232,13 +234,9 @@ class WarmUp {
     Frozen& f = frozen();
     if (config_.adapt && config_.step_size == 0) first_step_sizes(context_, engine, f, x);
     set_frozen(engine, config_, units_, f);
-    evaluate(engine);
-    tuner_.emplace(config_, f);
-  }
-
-  void evaluate(Engine& engine) {
     engine.initialize();
-    for (double& g : frozen().warmup_gradients) g += double(per_) * engine.samples();
+    for (double& g : f.warmup_gradients) g += double(per_) * engine.samples();
+    tuner_.emplace(config_, f);
   }
 
   void take_metric() {

@@ -53,12 +53,13 @@ void BaseWidening::record(Launched& launched, std::int64_t t) {
     add_pairs(evidence_, launched.engine, threads_, [](std::size_t, int chain) { return chain % kBlocks; });
 }
 
-bool BaseWidening::widened(std::int64_t next, Frozen& frozen) {
-  if (!enabled_ || (next != 2 * first_ && next != 4 * first_)) return false;
-  bool any = false;
-  for (std::size_t u = 0; u < sums_.size(); ++u) any |= widen(u, frozen);
+std::vector<std::size_t> BaseWidening::widened(std::int64_t next, Frozen& frozen) {
+  std::vector<std::size_t> units;
+  if (!enabled_ || (next != 2 * first_ && next != 4 * first_)) return units;
+  for (std::size_t u = 0; u < sums_.size(); ++u)
+    if (widen(u, frozen)) units.push_back(u);
   begin();
-  return any;
+  return units;
 }
 
 bool BaseWidening::widen(std::size_t u, Frozen& f) const {

@@ -19,8 +19,8 @@ class BaseWidening {
   /// Whether iteration t of the warm-up is to be recorded.
   bool within(std::int64_t t) const { return enabled_ && t >= first_ && t < 4 * first_; }
   void record(Launched& launched, std::int64_t t);
-  /// Whether bases were widened, before iteration `next`. Energies go by them.
-  bool widened(std::int64_t next, Frozen& frozen);
+  /// The units whose bases were widened, before iteration `next`. Energies go by them.
+  std::vector<std::size_t> widened(std::int64_t next, Frozen& frozen);
 
   template <class Archive>
   void fields(Archive& archive) {

@@ -102,16 +102,20 @@ void Frozen::spread(int units) {
   each(full_base);
 }
 
+void set_steps(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {
+  set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
+  set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
+  std::vector<double> scale_u;
+  for (const double step : frozen.step_size) scale_u.push_back(std::max(config.scale_u, kLeastTilt / step));
+  set_per_unit(engine, ParameterLayout::scale_u, scale_u);
+}
+
 void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<std::uint32_t>& numbers,
                 const Frozen& frozen) {
   const ParameterLayout layout = engine.layout();
   const int d = engine.dim(), units = int(frozen.step_size.size());
-  set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
-  set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
+  set_steps(engine, config, frozen);
   set_per_unit(engine, ParameterLayout::beta, std::vector<double>(units, 1.0));
-  std::vector<double> scale_u;
-  for (const double step : frozen.step_size) scale_u.push_back(std::max(config.scale_u, kLeastTilt / step));
-  set_per_unit(engine, ParameterLayout::scale_u, scale_u);
   set_per_unit(engine, ParameterLayout::log_zeta, frozen.log_zeta);
   if (!frozen.bend.empty()) set_axis(engine, ParameterLayout::bend, frozen.bend, ParameterLayout::kBend);
   set_axis(engine, layout.scale(), frozen.scale, d);

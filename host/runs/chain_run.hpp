@@ -120,7 +120,10 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
 /// Scout and warm-up alone.
 Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
 
-/// Writes the frozen parameters into an engine of units x chains.
+/// Writes step sizes and trajectory times into an engine, and the scale of the logits of beta: sampler.scale_u, and at least what
+/// moves them by .01 a step. Where x forces steps to be tiny, beta would stay where it began (docs/decisions/0014-modes.md).
+void set_steps(Engine& engine, const SamplerConfig& config, const Frozen& frozen);
+/// Writes all frozen parameters into an engine of units x chains.
 void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<std::uint32_t>& units,
                 const Frozen& frozen);
 

@@ -25,9 +25,9 @@ class Tuner {
         frozen_.trajectory_time[u] = chees_[u].trajectory_time(frozen_.step_size[u]);
     }
   }
+  void restart(std::size_t u) { averaging_[u].restart(averaging_[u].average(), config_.target_acceptance); }
   void restart() {
-    for (std::size_t u = 0; u < averaging_.size(); ++u)
-      averaging_[u].restart(averaging_[u].average(), config_.target_acceptance);
+    for (std::size_t u = 0; u < averaging_.size(); ++u) restart(u);
   }
   template <class Archive>
   void fields(Archive& archive) {

@@ -58,7 +58,7 @@ class BaseWidenings : public ::testing::Test {
       engine->advance(launch);
       Launched launched{*engine, launch};
       widening.record(launched, t);
-      if (!widening.widened(t + 1, f)) continue;
+      if (widening.widened(t + 1, f).empty()) continue;
       ++times_;
       set_frozen(*engine, config, units, f);
       engine->initialize();
