@@ -105,6 +105,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.ess_min = e.ess_min;
   d.weight_ess = e.weight_ess;
   d.beta_mean = e.beta_mean;
+  d.beta_spread = e.beta_spread;
   d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
   if (!r.tours.empty()) d.tours = r.tours[0];

@@ -33,7 +33,7 @@ struct DrawsSummary {
 
 struct SampleDiagnostics : RunDiagnostics {
   double trajectory_time = NAN, ess_bulk_min = NAN, ess_tail_min = NAN, ess_min = NAN, beta_mean = NAN,
-         mode_switches = NAN;
+         beta_spread = NAN, mode_switches = NAN;
   Estimate scout_log_z;
   TourMeans tours;
   DrawsSummary of_draws;
@@ -52,6 +52,7 @@ struct SampleDiagnostics : RunDiagnostics {
     archive("ess_min", ess_min);
     archive("weight_ess", weight_ess);
     archive("beta_mean", beta_mean);
+    archive("beta_spread", beta_spread);
     archive("mode_switches", mode_switches);
     archive("scout_log_z", scout_log_z);
     archive("counters", counters);

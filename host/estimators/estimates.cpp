@@ -113,20 +113,23 @@ double rhat_of(const UnitMoments& m, int i) {
 }
 
 double beta_spread_of(const UnitMoments& m) {
-  constexpr int kLeastBatches = 4;
+  constexpr int kLeast = 4, kMost = 8, kLeastChains = 8;
   constexpr double kRoundingOfSums = 1e-20;
   const int batches = m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;  // equal lengths only
-  if (batches < kLeastBatches || m.chains < 2) return NAN;
+  if (batches < kLeast || m.chains < kLeastChains) return NAN;
+  const int stretches = std::min(batches, kMost), per = batches / stretches;
   std::vector<double> mean(m.chains, 0.0);
   double within = 0, between = 0, all = 0;
   for (int c = 0; c < m.chains; ++c) {
-    const auto of = [&](int b) { return m.batch(c, b)[MomentLayout::beta_mean] / double(m.batch_length); };
-    for (int b = 0; b < batches; ++b) mean[c] += of(b) / batches;
-    for (int b = 0; b < batches; ++b) within += std::pow(of(b) - mean[c], 2) / (batches - 1) / m.chains;
+    std::vector<double> of(stretches, 0.0);
+    for (int b = 0; b < stretches * per; ++b)
+      of[b / per] += m.batch(c, b)[MomentLayout::beta_mean] / double(per * m.batch_length);
+    for (const double v : of) mean[c] += v / stretches;
+    for (const double v : of) within += std::pow(v - mean[c], 2) / (stretches - 1) / m.chains;
     all += mean[c] / m.chains;
   }
   for (const double of : mean) between += std::pow(of - all, 2) / (m.chains - 1);
-  return std::max(within, between) > kRoundingOfSums ? batches * between / within : NAN;
+  return std::max(within, between) > kRoundingOfSums ? stretches * between / within : NAN;
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
       if (s.has("base_mean") && !s.has("base_sd")) s.refuse("base_mean", "beside sampler.base_sd");
       if (c.base != "gaussian" && s.has("base_sd")) s.refuse("base", "gaussian, or without sampler.base_sd");
       if (c.base == "modes") s.no_effect({"base_covariance", "base_inflation"}, "base is modes");
+      c.least_tilt = s.has("scale_u") ? 0 : 0.01;
       if (c.model.learned) c.scale_u = s.positive("scale_u", 7);
     } else {
       c.tilt = s.in_range("tilt", 0, -1000, 1000);

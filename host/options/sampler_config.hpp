@@ -25,12 +25,13 @@ struct SamplerConfig {
   bool harmonic = true;  // dual averaging follows the harmonic mean acceptance over chains
   bool jitter = true;
   // Base of the bridge, or the fixed instrument.
-  double base_inflation = 1.2;             // of its standard deviations
-  double tilt = 3;                         // log zeta = log Z-hat + tilt + 2 se
-  bool flatten = false;                    // takes the path's normalising constants out of g
-  bool spreads = false;                    // and lets beta go where the path is long
-  std::string base_covariance = "auto";    // diagonal, full, or full where the scout sees correlated axes
-  double scale_u = 1;                      // of the logits of beta in the metric
+  double base_inflation = 1.2;           // of its standard deviations
+  double tilt = 3;                       // log zeta = log Z-hat + tilt + 2 se
+  bool flatten = false;                  // takes the path's normalising constants out of g
+  bool spreads = false;                  // and lets beta go where the path is long
+  std::string base_covariance = "auto";  // diagonal, full, or full where the scout sees correlated axes
+  double scale_u = 1;                    // of the logits of beta in the metric
+  double least_tilt = 0;  // and what moves them by so much a step: x may force steps to be tiny
   std::vector<double> base_mean, base_sd;  // of instrument fixed; empty for the bridge: learned
   int scout_particles = 2048;
   int warmup_chains = 32;                      // at least so many chains adapt a replicate

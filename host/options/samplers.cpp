@@ -103,7 +103,9 @@ Keys pe_keys(const Transitions& transitions) {
        "takes a deep dip "
        "out, which beta would seldom cross (default true for the bridge without a box)"},
       {"tilt", "log zeta = log Z-hat + tilt + 2 se (default 3): above zero is the safe side"},
-      {"scale_u", "scale of the logits of beta in the metric (default 7 for the bridge, else 1)"},
+      {"scale_u",
+       "scale of the logits of beta in the metric (default 7 for the bridge, at least "
+       "0.01 over the step size; else 1)"},
       {"base_covariance",
        "diagonal, full, or auto: full where the scout sees correlations above 0.6 (default auto)"},
       {"base",

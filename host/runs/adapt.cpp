@@ -165,7 +165,7 @@ class WarmUp {
     f.model = config_.model;
     f.step_size.assign(units, config_.step_size > 0 ? config_.step_size : 0.1);
     f.scale.assign(std::size_t(units) * dim_, 1.0);
-    f.widened.assign(units, 1.0);
+    f.warmup_log_z.assign(units, NAN);
     f.log_zeta.assign(units, 0.0);
     f.scout_gradients.assign(units, 0.0);
     f.warmup_gradients.assign(units, 0.0);

@@ -4,32 +4,32 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/carried_fields.hpp"
 #include "host/runs/evidence_pairs.hpp"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t kLeastWindow = 8;  // of the first window
-constexpr std::int64_t kPairsEvery = 4;   // iterations: neighbours are correlated
+constexpr std::int64_t kPairsEvery = 16;  // iterations: neighbours are correlated
 constexpr int kBlocks = 16;               // of the jackknife
-constexpr double kWorthIt = 1.1, kMostWider = 5;
+constexpr double kWorthIt = 1.1, kMostWider = 5, kLargestError = 0.5;
 
-bool of_one_normal(const Frozen& f) {
-  return f.full_base.empty() || std::all_of(f.full_base.begin(), f.full_base.end(),
-                                            [](const BaseDensity& b) { return b.components.size() == 1; });
-}
+bool is_normal(const BaseDensity& base) { return base.components.size() == 1; }
 
 }  // namespace
 
 BaseWidening::BaseWidening(const RunContext& context, const SamplerConfig& config, const Frozen& begins,
                            std::int64_t iterations)
     : config_(config),
-      layout_{context.target->dim(), int(context.target->quantities().size())},
+      layout_{context.target->dim(), 0},
       threads_(context.threads),
       first_(iterations / 8),
       first_sd_(begins.base_sd),
       enabled_(config.adapt && config.instrument == SamplerConfig::Instrument::bridge &&
-               config.base_sd.empty() && first_ >= kLeastWindow && of_one_normal(begins)) {
+               config.base_sd.empty() && first_ >= kLeastWindow && !std::isfinite(config.model.box) &&
+               !carries_fields(*config.transition) &&
+               (begins.full_base.empty() || std::ranges::any_of(begins.full_base, is_normal))) {
   const std::size_t units = begins.step_size.size(), bends = begins.bend.size() / units;
   for (std::size_t u = 0; u < units && gives_evidence(config); ++u)
     integral_.emplace_back(config.model.g_exponent, std::span(begins.bend).subspan(u * bends, bends));
@@ -63,7 +63,9 @@ std::vector<std::size_t> BaseWidening::widened(std::int64_t next, Frozen& frozen
 }
 
 bool BaseWidening::widen(std::size_t u, Frozen& f) const {
+  if (!f.full_base.empty() && !is_normal(f.full_base[u])) return false;
   const double weight = sums_[u][MomentLayout::count];
+  const bool learned = config_.model.dense_metric || config_.windows || config_.metric == "unit";
   bool any = false;
   for (int i = 0; i < layout_.dim; ++i) {
     const std::size_t axis = u * layout_.dim + i;
@@ -74,13 +76,19 @@ bool BaseWidening::widen(std::size_t u, Frozen& f) const {
     if (!(wider > kWorthIt)) continue;
     any = true;
     f.base_sd[axis] *= wider;
-    f.widened[u] = std::max(f.widened[u], f.base_sd[axis] / first_sd_[axis]);
     if (!f.full_base.empty()) f.full_base[u].components[0].factor.row(i) *= wider;
-    if (config_.metric != "unit") f.scale[axis] *= wider;
+    if (learned) continue;  // the metric
+    f.scale[axis] *= wider;
+    const std::size_t triangle = std::size_t(layout_.dim) * (layout_.dim + 1) / 2,
+                      row = std::size_t(i) * (i + 1) / 2;
+    for (int j = 0; j <= i && !f.factor.empty(); ++j) f.factor[u * triangle + row + j] *= wider;
   }
   if (!any || evidence_.empty()) return any;
   const LogZ z = evidence_[u].value(f.log_zeta[u]);
-  if (std::isfinite(z.estimate + z.se)) f.log_zeta[u] = double(float(z.estimate + config_.tilt + 2 * z.se));
+  if (!std::isfinite(z.estimate + z.se)) return any;
+  f.warmup_log_z[u] = z.estimate;
+  f.log_zeta[u] =
+      double(float(z.estimate + config_.tilt + 2 * std::min(z.se, kLargestError)));  // as the engine holds it
   return any;
 }
 

@@ -27,7 +27,6 @@ int gradients_of(const RunContext& context, const SamplerConfig& config, const L
   return steps < 0 ? steps : int(context.with_jump(steps));
 }
 
-constexpr double kLeastTilt = 0.01;  // of logits of beta, in a leapfrog step: x may force steps to be tiny
 constexpr double kBetweenRhats = 2;  // seconds: it takes a pass over all sums
 [[noreturn]] void refuse_length() {
   throw UserError(
@@ -96,7 +95,7 @@ void Frozen::spread(int units) {
     for (int u = 0; u < units; ++u) one.insert(one.end(), first.begin(), first.end());
   };
   for (auto* v :
-       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &widened, &log_zeta, &bend,
+       {&step_size, &trajectory_time, &scale, &factor, &base_mean, &base_sd, &log_zeta, &bend, &warmup_log_z,
         &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
@@ -106,7 +105,8 @@ void set_steps(Engine& engine, const SamplerConfig& config, const Frozen& frozen
   set_per_unit(engine, ParameterLayout::step_size, frozen.step_size);
   set_per_unit(engine, ParameterLayout::trajectory_time, frozen.trajectory_time);
   std::vector<double> scale_u;
-  for (const double step : frozen.step_size) scale_u.push_back(std::max(config.scale_u, kLeastTilt / step));
+  for (const double step : frozen.step_size)
+    scale_u.push_back(std::max(config.scale_u, config.least_tilt / step));
   set_per_unit(engine, ParameterLayout::scale_u, scale_u);
 }
 

@@ -21,11 +21,11 @@ struct Frozen {
   std::vector<double> factor;                      // [unit][triangle]: Cholesky factor, dense metric only
   std::vector<double> base_mean, base_sd;          // [unit][axis]; empty without a base
   std::vector<BaseDensity> full_base;              // [unit]; else of axes
-  std::vector<double> widened;   // [unit]: the base, in warm-up, along an axis at most (base_widening.hpp)
-  std::vector<double> log_zeta;  // [unit]
-  std::vector<double> bend;      // [unit][4]; empty: 0
+  std::vector<double> log_zeta;                    // [unit]
+  std::vector<double> bend;                        // [unit][4]; empty: 0
   std::vector<double> scout_gradients, search_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
+  std::vector<double> warmup_log_z;  // [unit], where warm-up widened the base (base_widening.hpp); else NaN
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -38,7 +38,6 @@ struct Frozen {
     archive("base_mean", base_mean);
     archive("base_sd", base_sd);
     archive("full_base", full_base);
-    archive("widened", widened);
     archive("log_zeta", log_zeta);
     archive("bend", bend);
     archive("scout_gradients", scout_gradients);
@@ -46,6 +45,7 @@ struct Frozen {
     archive("warmup_gradients", warmup_gradients);
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
+    archive("warmup_log_z", warmup_log_z);
   }
   /// Gradients that a unit took before it recorded.
   double preparation(std::size_t unit) const {

@@ -70,7 +70,9 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
     if (!f.scout_log_z.empty()) {
       const LogZ scout{f.scout_log_z[unit], f.scout_log_z_se[unit]};
       // What lies above may be what the particles lost, where others have seen it.
-      const bool lost = f.widened[unit] > 1 || held_by_modes(run, unit, z.estimate);
+      const LogZ seen{f.warmup_log_z[unit], 0};
+      const bool lost =
+          held_by_modes(run, unit, z.estimate) || (std::isfinite(seen.estimate) && !contradicts(z, seen));
       gate("scout", !contradicts(z, scout) || (z.estimate > scout.estimate && lost));
     }
   }

@@ -28,7 +28,7 @@ std::string verdict_of(const std::vector<std::string>& failed);
 /// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
 /// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
 /// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
-/// particles', or is the higher and what the modes found hold, or the base was widened. round_trips, where inverse temperatures
+/// particles', or is the higher and what the modes found hold, or what the warm-up saw that widened the base. round_trips, where inverse temperatures
 /// are part of the state: Estimates::beta_spread is at most kMostSpread. And those that the transition declares, each by the
 /// name of its counter.
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,

@@ -129,10 +129,12 @@ class Weigher {
   const int dim_;
 };
 
-/// Modes that hold next to nothing of a halo about them, such as the crossing of one part's ridge with the peak of another, become
-/// that halo. Whether any did.
-bool halos_for_specks(ModeLibrary& library) {
+}  // namespace
+
+bool halos_for_specks(ModeLibrary& library, PointEngine& points, const RunContext& context,
+                      std::uint32_t unit) {
   constexpr double kSpeck = 1e-3;
+  find_halos(library, points, context, unit);
   ModeLibrary other(library.dim());
   bool any = false;
   for (int k = 0; k < library.size(); ++k) {
@@ -145,6 +147,8 @@ bool halos_for_specks(ModeLibrary& library) {
       m.place = most->place;
       m.factor = most->factor;
       m.laplace_log_mass = most->log_mass;
+      m.log_density = most->log_mass - 0.5 * library.dim() * std::log(2 * kPi);
+      for (int i = 0; i < library.dim(); ++i) m.log_density -= std::log(m.factor[i * (library.dim() + 1)]);
     }
     m.log_mass = m.effective_share = m.core_log_mass = NAN;
     m.halos.clear();
@@ -154,13 +158,10 @@ bool halos_for_specks(ModeLibrary& library) {
   return any;
 }
 
-}  // namespace
-
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort) {
   HeldMoments held = Weigher(library, points, context, unit).weigh_all(effort);
-  find_halos(library, points, context, unit);
-  if (halos_for_specks(library)) {
+  if (halos_for_specks(library, points, context, unit)) {
     held = Weigher(library, points, context, unit).weigh_all(effort);
     find_halos(library, points, context, unit);
   }

@@ -28,6 +28,11 @@ inline bool resembles_normal(double effective_share, int dim) {
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort = 1);
 
+/// Modes that hold next to nothing of a halo about them, such as the crossing of one part's ridge with the peak of
+/// another, become that halo, unweighed, as all modes then are. Whether any did.
+bool halos_for_specks(ModeLibrary& library, PointEngine& points, const RunContext& context,
+                      std::uint32_t unit);
+
 /// Standard errors of a library's shares p, by those of the masses that draws have weighed: their relative variances are
 /// v_k = (1 / effective_share_k - 1) / 256, and se_k^2 = p_k^2 ((1 - p_k)^2 v_k + sum of p_j^2 v_j over the others), to
 /// first order. Of masses by Laplace's approximation no error is known: they count as exact. NaN where a mass is a guess

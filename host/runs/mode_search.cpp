@@ -74,6 +74,7 @@ class Search {
       context_.stages->save(name, *this);
       context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
     }
+    raise_specks();
     drop_negligible();
     result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
     result_.gradients = spent();
@@ -123,6 +124,17 @@ class Search {
     return least;
   }
   bool negligible(int k) const { return result_.library[k].laplace_log_mass < highest_ - kNegligible; }
+  /// Negligible modes may lie on what is not.
+  void raise_specks() {
+    bool any = false;
+    for (int k = 0; k < result_.library.size(); ++k) any = any || negligible(k);
+    if (!any) return;
+    halos_for_specks(result_.library, points_, context_, unit_);
+    for (int k = 0; k < result_.library.size(); ++k) {
+      result_.library[k].halos.clear();
+      highest_ = std::max(highest_, result_.library[k].laplace_log_mass);
+    }
+  }
   void drop_negligible() {
     ModeLibrary kept(dim_);
     std::vector<int> numbers;

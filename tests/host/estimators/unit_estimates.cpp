@@ -252,10 +252,11 @@ double beta_spread_of(double correlation, std::int64_t iterations = 960, int cha
 TEST(BetaSpread, SaysWhetherChainsMoveBetweenTemperatures) {
   EXPECT_NEAR(beta_spread_of(0), 1, 4 * std::sqrt(2.0 / 63));
   EXPECT_LT(beta_spread_of(0.95), kMostSpread);
+  EXPECT_LT(beta_spread_of(0.998, 8192), kMostSpread);  // eight times as long as beta remembers
   EXPECT_GT(beta_spread_of(0.9999), kMostSpread);
-  EXPECT_GT(beta_spread_of(0.99999, 960, 4), kMostSpread);
+  EXPECT_GT(beta_spread_of(0.99999, 960, 8), kMostSpread);
   EXPECT_TRUE(std::isnan(beta_spread_of(0.9999, 192)));  // three batches
-  EXPECT_TRUE(std::isnan(beta_spread_of(0.9999, 960, 1)));
+  EXPECT_TRUE(std::isnan(beta_spread_of(0.9999, 960, 7)));
   EXPECT_TRUE(std::isnan(estimate(moments_of(1, 8, 960, Autoregression(0, 23))).beta_spread));  // fixed
 }
 

@@ -14,13 +14,12 @@ namespace {
 constexpr int kDim = 3, kChains = 64;
 
 /// A standard normal, and a warm-up of pseudo-extended chains that begin at draws of it; the bases' sds along the axes are
-/// `times` too wide.
+/// `times` what they should be.
 class BaseWidenings : public ::testing::Test {
  protected:
   Frozen after(std::int64_t iterations, std::vector<double> times,
                const std::function<void(Frozen&)>& change = {}) {
-    const testing::Job job{.target = "gaussian",
-                           .target_settings = {{"dim", kDim}, {"ratio", 1}}};
+    const testing::Job job{.target = "gaussian", .target_settings = {{"dim", kDim}, {"ratio", 1}}};
     const RunOptions run = testing::run_of(job);
     const auto target = build_target(run);
     const SamplerConfig config = sampler_config(run, kDim, target->tails());
@@ -32,7 +31,7 @@ class BaseWidenings : public ::testing::Test {
     f.trajectory_time.assign(2, 1.5);
     f.scale.assign(2 * kDim, 1.0);
     f.base_mean.assign(2 * kDim, 0.1);
-    f.widened.assign(2, 1.0);
+    f.warmup_log_z.assign(2, NAN);
     f.log_zeta.assign(2, double(float(config.tilt)));
     for (const double by : times) f.base_sd.push_back(config.base_inflation * by);
     f.base_sd.resize(2 * kDim, config.base_inflation);  // the second unit's are right
@@ -78,19 +77,19 @@ TEST_F(BaseWidenings, FollowWhatChainsSee) {
   EXPECT_NEAR(f.base_sd[0], inflation_, 0.12 * inflation_);
   EXPECT_EQ(f.base_sd[1], inflation_);
   EXPECT_NEAR(f.base_sd[2], inflation_, 0.12 * inflation_);
-  EXPECT_NEAR(f.widened[0], f.base_sd[0] / (0.4 * inflation_), 1e-12);
-  EXPECT_DOUBLE_EQ(f.scale[0], f.widened[0]) << "and so does the metric";
+  EXPECT_NEAR(f.scale[0], f.base_sd[0] / (0.4 * inflation_), 1e-12) << "and so does the metric";
   // Its zeta is that of a normalised target. The other unit is as it was.
-  EXPECT_NEAR(f.log_zeta[0], tilt_, 0.5);
+  EXPECT_NEAR(f.warmup_log_z[0], 0, 0.5);
+  EXPECT_NEAR(f.log_zeta[0], f.warmup_log_z[0] + tilt_ + 0.5, 0.5);
   for (int i = kDim; i < 2 * kDim; ++i) EXPECT_EQ(f.base_sd[i], inflation_);
-  EXPECT_EQ(f.widened[1], 1);
+  EXPECT_TRUE(std::isnan(f.warmup_log_z[1]));
   EXPECT_EQ(f.log_zeta[1], double(float(tilt_)));
 }
 
 TEST_F(BaseWidenings, StopAtFiveTimes) {
   const Frozen f = after(400, {0.02, 1, 1});
-  EXPECT_LE(f.widened[0], 5 * (1 + 1e-12));
-  EXPECT_GT(f.widened[0], 2);
+  EXPECT_LE(f.base_sd[0], 5 * 0.02 * inflation_ * (1 + 1e-12));
+  EXPECT_GT(f.base_sd[0], 2 * 0.02 * inflation_);
 }
 
 TEST_F(BaseWidenings, LeaveRightBasesAndShortWarmUpsAlone) {
@@ -117,14 +116,62 @@ TEST_F(BaseWidenings, KeepCorrelationsAndLeaveBasesOfModesAlone) {
   EXPECT_NEAR(of(1, 1), wider.base_sd[1], 1e-12);
   EXPECT_GT(wider.base_sd[1], 0.8 * inflation_);
 
-  times_ = 0;
-  after(400, {1, 0.4, 1}, [&](Frozen& f) {
+  // Unit 0 begins at modes, whatever its axis 1 is; and no unit does beside it that should not.
+  const Frozen beside = after(400, {1, 0.4, 1, 0.4, 1, 1}, [&](Frozen& f) {
     normal(f);
-    auto& parts = f.full_base[1].components;
+    auto& parts = f.full_base[0].components;
     parts.push_back(parts[0]);
     parts[0].weight = parts[1].weight = 0.5;
   });
-  EXPECT_EQ(times_, 0);
+  EXPECT_EQ(beside.base_sd[1], 0.4 * inflation_);
+  EXPECT_GT(beside.base_sd[kDim], 0.8 * inflation_);
+}
+
+TEST_F(BaseWidenings, TakeADenseMetricAlong) {
+  const Frozen f = after(400, {1, 0.4, 1}, [](Frozen& f) {
+    f.model.dense_metric = true;  // of a full base, which no window of the warm-up learns
+    f.factor.clear();
+    for (int u = 0; u < 2; ++u) f.factor.insert(f.factor.end(), {1, 0.2, 1, 0.1, 0.3, 1});
+  });
+  const double wider = f.base_sd[1] / (0.4 * inflation_);
+  EXPECT_GT(wider, 1.5);
+  EXPECT_NEAR(f.factor[1], 0.2 * wider, 1e-12);
+  EXPECT_NEAR(f.factor[2], wider, 1e-12);
+  EXPECT_EQ(f.factor[4], 0.3);
+}
+
+// Chains of a transition that keeps log densities of its own would go on by those of the base before.
+TEST(BaseWideningRuns, LeaveTransitionsWithTheirOwnDensitiesAlone) {
+  testing::Job job{.target = "gaussian",
+                   .target_settings = {{"dim", 20}},
+                   .sampler_settings = {{"scout_particles", 16}},
+                   .iterations = 64,
+                   .chains = 8,
+                   .warmup = 200,
+                   .replicates = 2};
+  const auto widened = [&] { return std::isfinite(testing::run(job).result.frozen.warmup_log_z[0]); };
+  EXPECT_TRUE(widened());
+  job.sampler_settings["transition"] = "pt_rwm";
+  EXPECT_FALSE(widened());
+}
+
+TEST(BaseWideningRuns, AreOfEachUnitAlone) {
+  const testing::Job job{.target = "gaussian",
+                         .target_settings = {{"dim", 6}},
+                         .sampler_settings = {{"scout_particles", 32}},
+                         .iterations = 64,
+                         .chains = 8,
+                         .warmup = 200};
+  const auto target = build_target(testing::run_of(job));
+  const ChainRunResult all = testing::run_on(*target, job, {0, 1, 2, 3, 4, 5});
+  int widened = 0;
+  for (std::uint32_t u = 0; u < 6; ++u) {
+    const ChainRunResult alone = testing::run_on(*target, job, {u});
+    EXPECT_EQ(alone.units[0].sums, all.units[u].sums) << u;
+    widened += std::isfinite(all.frozen.warmup_log_z[u]);
+  }
+  EXPECT_GT(widened, 0);
+  EXPECT_LT(widened, 6);
 }
 
 }  // namespace

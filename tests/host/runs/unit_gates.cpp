@@ -119,16 +119,27 @@ TEST(Gates, LogZFarFromTheScoutsFails) {
               Not(Contains("scout")));
 }
 
-// Nor is it where the base was widened: the particles lost what chains of the warm-up saw.
+// Nor is it where the warm-up, which widened the base, saw as much.
 TEST(Gates, LogZFarAboveTheScoutsIsWhatAWiderBaseHolds) {
-  const auto failed = [](double by, double widened) {
+  const auto failed = [](double by, double seen) {
     return failed_after(small(), [=](auto& r, auto&) {
+      r.frozen.warmup_log_z[0] = r.log_z[0].estimate + seen;
       r.log_z[0].estimate += by;
-      r.frozen.widened[0] = widened;
     });
   };
-  EXPECT_THAT(failed(4, 1.5), Not(Contains("scout")));
-  EXPECT_THAT(failed(-4, 1.5), Contains("scout"));
+  EXPECT_THAT(failed(4, 3.5), Not(Contains("scout")));
+  EXPECT_THAT(failed(4, 0.5), Contains("scout"));
+  EXPECT_THAT(failed(4, NAN), Contains("scout"));
+  EXPECT_THAT(failed(-4, -4), Contains("scout"));
+}
+
+TEST(Gates, InverseTemperaturesThatStandStillFail) {
+  const auto failed = [](double spread) {
+    return failed_after(small(), [=](auto&, auto& e) { e.beta_spread = spread; });
+  };
+  EXPECT_THAT(failed(20), Contains("round_trips"));
+  EXPECT_THAT(failed(5), Not(Contains("round_trips")));
+  EXPECT_THAT(failed(NAN), Not(Contains("round_trips")));
 }
 
 TEST(Gates, ATargetWiderThanItsBaseFails) {
