@@ -11,6 +11,7 @@ namespace {
 using Vector = Eigen::VectorXd;
 // Of the starts of later rounds; and those from far outside, for the scale may be far too narrow.
 constexpr double kOwnScales = 0.25, kFar = 1 / 32.0, kClose = 0.25;  // the last: of those of the own scales
+constexpr double kThere = 0.5;                                       // of the own scales
 constexpr double kFarthest = 100;                                    // times the widest scale
 constexpr double kNothing = 20;     // log mass below the largest: says nothing of where the others lie
 constexpr double kUsualScale = 10;  // standard deviations of a mode, as the default has of a unit normal
@@ -54,6 +55,16 @@ double extent_of(const ModeLibrary& modes) {
   return extent;
 }
 
+/// Whether these modes lie far beyond what starts of such a scale about 0 span: how far on the axis where most; else 0.
+double far_beyond(const ModeLibrary& modes, double scale) {
+  const auto [mean, variance] = spread_of(modes);
+  const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
+               widest = mean.cwiseAbs().maxCoeff();
+  const bool far = mean.norm() > s * (std::sqrt(d) + std::sqrt(2 * odds)),
+             far_on_axis = widest > s * std::sqrt(2 * (odds + std::log(d)));
+  return far || far_on_axis ? widest : 0;
+}
+
 }  // namespace
 
 double widened(const ModeLibrary& modes, double scale) {
@@ -65,21 +76,17 @@ double widened(const ModeLibrary& modes, double scale) {
     narrowest = std::max(narrowest, least);
   }
   if (narrowest > scale) scale = kUsualScale * narrowest;
-  const auto [mean, variance] = spread_of(modes);
-  const double d = modes.dim(), odds = std::log(1000.0), s = std::max(scale, 2 * std::sqrt(variance)),
-               widest = mean.cwiseAbs().maxCoeff();
-  const bool far = mean.norm() > s * (std::sqrt(d) + std::sqrt(2 * odds)),
-             far_on_axis = widest > s * std::sqrt(2 * (odds + std::log(d)));
-  return far || far_on_axis ? std::max(scale, widest) : scale;
+  return std::max(scale, far_beyond(modes, scale));
 }
 
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
-                              double widest, std::uint64_t first, int count) {
+                              StartScales scales, std::uint64_t first, int count) {
+  const double widest = scales.widest;
   const int d = modes.dim();
   const auto spread = spread_of(modes);
   const Vector& mean = spread.first;
   const double variance = spread.second, closest = std::min(0.1 * widest, extent_of(modes));
-  const bool alone = !(variance > 0);
+  const bool alone = !(variance > 0), away = modes.size() > 0 && far_beyond(modes, scales.asked) > 0;
   PointEngine::Rows x(d, count);
 #pragma omp parallel for num_threads(context.threads) schedule(static)
   for (int c = 0; c < count; ++c) {
@@ -89,11 +96,13 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
     const bool own = far || alone || random.uniform() < kOwnScales;
     const bool close = random.uniform() < kClose && closest < 0.1 * widest;
     const double u = random.uniform();
-    const double scale = far     ? widest * std::pow(kFarthest, u)
+    const bool there = away && own && !far && random.uniform() < kThere;
+    const double scale = there   ? scales.asked * std::pow(10.0, u - 1)
+                         : far   ? widest * std::pow(kFarthest, u)
                          : !own  ? std::sqrt(variance) * 0.5 * std::pow(4.0, u)
                          : close ? closest * std::pow(0.1 * widest / closest, u)
                                  : widest * std::pow(10.0, u - 1);
-    for (int i = 0; i < d; ++i) x(i, c) = (own ? 0 : mean[i]) + scale * random.normal();
+    for (int i = 0; i < d; ++i) x(i, c) = (own && !there ? 0 : mean[i]) + scale * random.normal();
   }
   return x;
 }

@@ -8,6 +8,7 @@
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/run_context.hpp"
+#include "host/runs/sharded_engine.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/known_modes.hpp"
@@ -100,6 +101,44 @@ double worst(const std::vector<double>& x, int n, const Moments& truth) {
 }
 
 constexpr int kChains = 40000;
+
+/// Where two modes are as near, nobody can say from which the way back would be: chains stay. From elsewhere they go.
+TEST(ModeJump, TiesAreRejected) {
+  const RunOptions run = run_of(
+      {.target = "mixture", .data = R"({"means": [[2, 0], [-2, 0]], "weights": [0.5, 0.5], "sds": [1, 1]})"});
+  const auto target = build_target(run);
+  ModeLibrary library(2);
+  for (const double at : {2.0, -2.0}) {
+    Mode m;
+    m.place = {at, 0};
+    m.factor = {1, 0, 0, 1};
+    m.laplace_log_mass = m.log_mass = std::log(0.5);
+    library.add(m);
+  }
+  const RunContext context = with_jumps(make_context(run, *target, "ties"), library, nullptr);
+  const auto moved = [&](float at) {
+    const int chains = 256;
+    const auto engine = make_engine(context, engine_spec(context, {}, {0}, chains));
+    set_per_unit(*engine, ParameterLayout::beta, {1});
+    set_per_unit(*engine, ParameterLayout::step_size, {0});  // the other transition stays where it is
+    set_axis(*engine, engine->layout().scale(), {1, 1}, 2);
+    std::vector<double> x(2 * chains, 0.3);
+    std::fill(x.begin(), x.begin() + chains, double(at));
+    engine->set_position(x);
+    engine->initialize();
+    LaunchSpec launch;
+    launch.key = context.key;
+    launch.end = 4;
+    launch.num_leapfrog = 1;
+    engine->advance(launch);
+    int count = 0;
+    const auto after = engine->position();
+    for (int c = 0; c < chains; ++c) count += after[c] != double(at);
+    return count;
+  };
+  EXPECT_EQ(moved(0), 0);  // half of the jumps would be accepted
+  EXPECT_GT(moved(0.01F), 50);
+}
 
 TEST(ModeJump, ChainsAtTheBaseAreDrawnAnew) {
   Redrawn r;

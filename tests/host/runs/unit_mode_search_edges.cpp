@@ -132,5 +132,34 @@ TEST(ModeSearchEdges, AFunnelHasNone) {
   }));
 }
 
+// Where the origin is says nothing: beside a mode far beyond the scale of the starts another is met as near the origin.
+TEST(ModeSearchEdges, FindsTheNeighbourOfAModeFarAway) {
+  for (const double at : {0.0, 100.0, 1000.0, 1e4}) {
+    const SearchResult r = search_on(2, [at](const double* x, double* g) {
+      const double wide[] = {x[0] - at, x[1] - at}, narrow[] = {x[0] - at - 10, x[1] - at};
+      const auto normal = [](const double* y, double sd, double weight) {
+        return std::log(weight / (2 * kPi * sd * sd)) - 0.5 * (y[0] * y[0] + y[1] * y[1]) / (sd * sd);
+      };
+      const double a = normal(wide, 1, 0.3), b = normal(narrow, 0.2, 0.7), most = std::max(a, b),
+                   sum = std::exp(a - most) + std::exp(b - most), of = std::exp(a - most) / sum;
+      for (int i = 0; i < 2; ++i) g[i] = -of * wide[i] - (1 - of) * narrow[i] / 0.04;
+      return most + std::log(sum);
+    });
+    EXPECT_EQ(r.library.size(), 2) << at;
+  }
+}
+
+// A point that is a maximum on one axis alone is no mode, however many descents begin on its ridge.
+TEST(ModeSearchEdges, TakesNoSaddleForAMode) {
+  const SearchResult r =
+      search_on(2, [](const double* x, double* g) {  // -(x^2 - 4)^2 / 8 - y^2 / 2: saddle at 0
+        g[0] = -0.5 * x[0] * (x[0] * x[0] - 4);
+        g[1] = -x[1];
+        return -std::pow(x[0] * x[0] - 4, 2) / 8 - 0.5 * x[1] * x[1];
+      });
+  ASSERT_EQ(r.library.size(), 2);
+  for (int k = 0; k < 2; ++k) EXPECT_NEAR(std::abs(r.library[k].place[0]), 2, 1e-3);
+}
+
 }  // namespace
 }  // namespace lockstep
