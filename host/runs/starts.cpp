@@ -164,10 +164,11 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
   if (found.stopped == kSearchGiven && places > n)
     warnings.push_back(fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
                                    places, n, n == 1 ? "" : "s"));
-  else if (found.stopped != kSearchGiven && found.stopped != kSearchModes && places > 1)
-    warnings.push_back(
-        fmt::format("the {} places of --modes lead to one mode, which leaves nothing to compare{}", places,
-                    found.stopped == kSearchDimension ? "" : ": modes were searched for"));
+  else if (found.stopped != kSearchGiven && found.stopped != kSearchModes && places > 0)
+    warnings.push_back(fmt::format("{} of --modes {} to one mode, which leaves nothing to compare{}",
+                                   places > 1 ? fmt::format("the {} places", places) : "the one place",
+                                   places > 1 ? "lead" : "leads",
+                                   found.stopped == kSearchDimension ? "" : ": modes were searched for"));
   for (int p = 0; p < places && n > 0; ++p)
     if (const int k = found.library.nearest(given[p].data());
         found.library.distance(k, given[p].data()) > kFar * core_distance(d)) {

@@ -257,6 +257,11 @@ TEST(KnownStarts, FromWhichNoChainMovesAreRefusedAndThoseFarOutNamed) {
               ElementsAre(HasSubstr("3 places of --modes lead to one mode, which leaves nothing to compare: "
                                     "modes were searched for"),
                           HasSubstr("place 2 of --modes is 57 standard deviations from the mode")));
+  const auto one = ::testing::TempDir() + "one.json";
+  write_atomically(one, "{\"x\": [[0, 0]]}");
+  EXPECT_THAT(
+      judge_given(*target, "scout", one, found),
+      ElementsAre(HasSubstr("the one place of --modes leads to one mode, which leaves nothing to compare")));
   found.stopped = kSearchGiven;
   EXPECT_THAT(judge_given(*target, "scout", file, found),
               ElementsAre(HasSubstr("3 places of --modes lead to 1 mode: the others are the same"),
