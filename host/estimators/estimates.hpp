@@ -8,9 +8,9 @@ namespace lockstep {
 /// Weighted moments of one unit with Monte Carlo standard errors, and what tells whether to trust them.
 struct Estimates : WeightedMoments {
   double beta_mean = 0;
-  /// Of the chains' mean inverse temperatures: their variance over what the variance of four to eight stretches of
-  /// a chain foretells, if these are independent. 1: within a stretch chains forget at which they began. NaN: fewer
-  /// than four batches or eight chains, or all the same.
+  /// Of the chains' mean inverse temperatures: their variance over what the variance of four to eight
+  /// stretches of a chain foretells, if these are independent. 1: within a stretch chains forget at which
+  /// they began. NaN: fewer than four batches or eight chains, or all the same.
   double beta_spread = NAN;
   std::vector<double> rhat;  // of every mean
   double rhat_max = 0;

@@ -6,12 +6,13 @@
 
 namespace lockstep {
 
-/// Widens bases made of the scout's particles to what the chains of a warm-up see: weighted draws of its second eighth,
-/// and then of its second quarter. An axis along which they are 1.1 times as wide as the base, `base_inflation` and the
-/// distance of the means included, becomes so wide (by up to 5 in all), and the unit's zeta goes by their own log Z. Particles
-/// lose tails that neither more of them nor more moves bring back, for they have descended from few; chains, tempered all the while, get there
-/// (docs/decisions/0014-modes.md). Bases of modes, given ones, and those of targets in a box stay; so do those of
-/// transitions that keep log densities of their own.
+/// Widens bases made of the scout's particles to what the chains of a warm-up see: weighted draws of its
+/// second eighth, and then of its second quarter. An axis along which they are 1.1 times as wide as the base,
+/// `base_inflation` and the distance of the means included, becomes so wide (by up to 5 in all), and the
+/// unit's zeta goes by their own log Z. Particles lose tails that neither more of them nor more moves bring
+/// back, for they have descended from few; chains, tempered all the while, get there
+/// (docs/decisions/0014-modes.md). Bases of modes, given ones, and those of targets in a box stay; so do
+/// those of transitions that keep log densities of their own.
 class BaseWidening {
  public:
   BaseWidening(const RunContext& context, const SamplerConfig& config, const Frozen& begins,

@@ -55,8 +55,8 @@ struct Frozen {
   void spread(int units);
 };
 
-/// What the options of a run say of each unit (chains and gradients are per unit, `se` is of every mean, as a share of
-/// its sd, and draws of the warm-up are of one unit alone), and what its caller adds.
+/// What the options of a run say of each unit (chains and gradients are per unit, `se` is of every mean, as a
+/// share of its sd, and draws of the warm-up are of one unit alone), and what its caller adds.
 struct ChainRunOptions : ChainOptions {
   std::vector<std::uint32_t> units;
   bool whole_budget = false;  // of gradients, which pays for scout and warm-up too
@@ -120,8 +120,9 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
 /// Scout and warm-up alone.
 Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options);
 
-/// Writes step sizes and trajectory times into an engine, and the scale of the logits of beta: sampler.scale_u, and at least what
-/// moves them by .01 a step. Where x forces steps to be tiny, beta would stay where it began (docs/decisions/0014-modes.md).
+/// Writes step sizes and trajectory times into an engine, and the scale of the logits of beta:
+/// sampler.scale_u, and at least what moves them by .01 a step. Where x forces steps to be tiny, beta would
+/// stay where it began (docs/decisions/0014-modes.md).
 void set_steps(Engine& engine, const SamplerConfig& config, const Frozen& frozen);
 /// Writes all frozen parameters into an engine of units x chains.
 void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<std::uint32_t>& units,

@@ -14,8 +14,8 @@ namespace lockstep {
 /// method that is one pass from base to target.
 inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastOfOnePass = 5e4;
-/// R-hat of single chains over which short ones have not left where they began, though groups of them agree: of runs of 100
-/// iterations right ones had up to 1.8.
+/// R-hat of single chains over which short ones have not left where they began, though groups of them agree:
+/// of runs of 100 iterations right ones had up to 1.8.
 inline constexpr double kChainsApart = 2;
 
 /// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
@@ -28,14 +28,14 @@ std::string verdict_of(const std::vector<std::string>& failed);
 /// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
 /// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
 /// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
-/// particles', or is the higher and what the modes found hold, or what the warm-up saw that widened the base. round_trips, where inverse temperatures
-/// are part of the state: Estimates::beta_spread is at most kMostSpread. And those that the transition declares, each by the
-/// name of its counter.
+/// particles', or is the higher and what the modes found hold, or what the warm-up saw that widened the base.
+/// round_trips, where inverse temperatures are part of the state: Estimates::beta_spread is at most
+/// kMostSpread. And those that the transition declares, each by the name of its counter.
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 
-/// The last gate of a run with a nested R-hat, of those that no other fails: R-hat of single chains is at most 2, else
-/// `length` fails. Returns the warning, or "".
+/// The last gate of a run with a nested R-hat, of those that no other fails: R-hat of single chains is at
+/// most 2, else `length` fails. Returns the warning, or "".
 std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& estimates);
 
 /// What the transition of a unit has counted, by name.
@@ -43,8 +43,8 @@ NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transiti
 /// Of those of its gates that fail: what was counted, what it means and what to do.
 std::vector<std::string> advice_of(const UnitMoments& unit, const TransitionInfo& transition);
 
-/// Of chains that move between temperatures .7 to 2 was seen on sixteen targets; of such as keep to where they began 1,600, when log Z was
-/// .06 to .09 off, by up to 22 errors, and nothing else told.
+/// Of chains that move between temperatures .7 to 2 was seen on sixteen targets; of such as keep to where
+/// they began 1,600, when log Z was .06 to .09 off, by up to 22 errors, and nothing else told.
 inline constexpr double kMostSpread = 10;
 
 /// How many times as wide as the draws that a base is made of the target is, along the axis where it is most.
@@ -53,16 +53,17 @@ inline constexpr double kMostSpread = 10;
 double times_as_wide(const WeightedMoments& moments, const std::vector<double>& base_sd);
 /// Too much: right runs of ten targets have 1.2 at most, runs off by half a nat and more 1.4 and more.
 inline constexpr double kNarrow = 1.4;
-/// Too much of a base that is not made of draws, as it is, where the modes are too many to be known: variational ones of
-/// Boltzmann machines have 1.5 at most; from a given one with 9 log Z was .2 to .4 low, by up to 6 errors.
+/// Too much of a base that is not made of draws, as it is, where the modes are too many to be known:
+/// variational ones of Boltzmann machines have 1.5 at most; from a given one with 9 log Z was .2 to .4 low,
+/// by up to 6 errors.
 inline constexpr double kFarNarrower = 3;
 
 /// Whether log Z as recorded cannot be that of the particles that went before: more than 5 joint standard
 /// errors and more than 3 apart (particles alone are off by 1 to 3 on multimodal targets).
 bool contradicts(const LogZ& recorded, const LogZ& particles);
-/// Whether a log Z is lower than particles from another base say, by more than 4 errors and more than 0.3: whoever leaves
-/// out a part of the target sees less of Z, and nobody sees much more than there is, but seldom (their Z has the right
-/// mean, so that it is e^a times too large at most once in e^a).
+/// Whether a log Z is lower than particles from another base say, by more than 4 errors and more than 0.3:
+/// whoever leaves out a part of the target sees less of Z, and nobody sees much more than there is, but
+/// seldom (their Z has the right mean, so that it is e^a times too large at most once in e^a).
 bool misses_what_others_see(const LogZ& recorded, const LogZ& others);
 
 }  // namespace lockstep

@@ -25,7 +25,12 @@ const double kLogUnknown = std::log(5.0);
 class HaloSearch {
  public:
   HaloSearch(ModeLibrary& library, PointEngine& points, const RunContext& context, std::uint32_t unit)
-      : library_(library), points_(points), context_(context), unit_(unit), dim_(library.dim()), known_(library) {}
+      : library_(library),
+        points_(points),
+        context_(context),
+        unit_(unit),
+        dim_(library.dim()),
+        known_(library) {}
   void run() {
     const auto order = library_.by_mass();
     for (int m = 0; m < std::min(int(order.size()), most_used_modes(dim_)); ++m) look_from(order[m]);
@@ -49,8 +54,7 @@ class HaloSearch {
     ByRows x(dim_, kRayPoints), gradient;
     Vector value;
     for (int n = 0; n < kRays; ++n)
-      for (int j = 0; j < kOfRay; ++j)
-        x.col(n * kOfRay + j) = place + distance(j) * ways.col(n);
+      for (int j = 0; j < kOfRay; ++j) x.col(n * kOfRay + j) = place + distance(j) * ways.col(n);
     points_.evaluate(x, value, gradient);
     for (int n = 0; n < kRays; ++n) {
       const Vector slope = gradient.middleCols(n * kOfRay, kOfRay).transpose() * ways.col(n);
@@ -122,8 +126,8 @@ class HaloSearch {
       LogSum known;
       const Vector at = x.col(n);
       for (int k = 0; k < known_.size(); ++k) known.add(known_.log_density(k, at.data()));
-      foretold +=
-          std::abs(value[n] - part.log_density(0, at.data())) < kForetold && value[n] > known.log() + kLogUnknown;
+      foretold += std::abs(value[n] - part.log_density(0, at.data())) < kForetold &&
+                  value[n] > known.log() + kLogUnknown;
     }
     return foretold >= kMostOfDraws;
   }

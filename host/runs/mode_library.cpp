@@ -101,7 +101,8 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
 }
 
 double ModeLibrary::log_density(int k, const double* x) const {
-  return modes_[k].best_log_mass() - log_volume(k) - 0.5 * dim_ * std::log(2 * EIGEN_PI) - 0.5 * distance(k, x);
+  return modes_[k].best_log_mass() - log_volume(k) - 0.5 * dim_ * std::log(2 * EIGEN_PI) -
+         0.5 * distance(k, x);
 }
 
 ModeLibrary::Aims ModeLibrary::aims(int k, const Eigen::MatrixXd& x, const Eigen::MatrixXd& gradient) const {

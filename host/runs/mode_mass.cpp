@@ -25,8 +25,8 @@ bool sum_up(Mode& mode, const Vector& log_w) {
   return true;
 }
 
-/// Draws of Student t's around modes, as many of each, one mode's after another's: the logs of their weights, -infinity
-/// where another mode is home, and their squared Mahalanobis distances.
+/// Draws of Student t's around modes, as many of each, one mode's after another's: the logs of their weights,
+/// -infinity where another mode is home, and their squared Mahalanobis distances.
 struct MassDraws {
   ByRows x;
   Vector log_w, distance;
@@ -103,7 +103,8 @@ class Weigher {
     constexpr double kFewDraws = 10;
     if (!sum_up(core, near.head(kMassDraws)) || core.effective_share < kFewDraws / kMassDraws) return;
     mode.core_log_mass = core.core_log_mass = core.log_mass;
-    // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry the sum.
+    // All is home to the only mode. Where it is the core of something wider, a few draws from far out carry
+    // the sum.
     if (library_.size() == 1 && !resembles_normal(mode.effective_share, dim_) &&
         resembles_normal(core.effective_share, dim_))
       mode = core;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kDim = 3, kChains = 64;
 
-/// A standard normal, and a warm-up of pseudo-extended chains that begin at draws of it; the bases' sds along the axes are
-/// `times` what they should be.
+/// A standard normal, and a warm-up of pseudo-extended chains that begin at draws of it; the bases' sds along
+/// the axes are `times` what they should be.
 class BaseWidenings : public ::testing::Test {
  protected:
   Frozen after(std::int64_t iterations, std::vector<double> times,

@@ -76,7 +76,8 @@ TEST(ModeHalos, MayBeOfOtherShapes) {
   }
 }
 
-/// Where a part's ridge crosses the peak of another there is a mode that holds next to nothing; what it is on takes its place.
+/// Where a part's ridge crosses the peak of another there is a mode that holds next to nothing; what it is on
+/// takes its place.
 TEST(ModeHalos, TakeThePlaceOfSpecks) {
   nlohmann::json data{{"means", {std::vector<double>(7, 0.0), {3000, 0, 0, 0, 0, 0, 0}}},
                       {"weights", {0.8, 0.2}}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for modes on densities that are no number somewhere, end at a bound, or rise without end: it finds the modes
-// there are, or none, and keeps to its budget.
+// The search for modes on densities that are no number somewhere, end at a bound, or rise without end: it
+// finds the modes there are, or none, and keeps to its budget.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,8 +22,9 @@ SearchResult search_on(int dim, FunctionTarget::Function f) {
   context.target = &target;
   context.key = make_stream_key(5, "edges");
   SearchResult r = search_modes(context, 0, {.gradients = kMayTake});
-  // A round is as large as what is left pays, by the mean cost of a start in the round before. A start costs 1 to 401
-  // gradients, a standard deviation of 200 at most: three of a sum of 1024 are a tenth of the budget.
+  // A round is as large as what is left pays, by the mean cost of a start in the round before. A start costs
+  // 1 to 401 gradients, a standard deviation of 200 at most: three of a sum of 1024 are a tenth of the
+  // budget.
   EXPECT_LT(r.gradients, 1.1 * kMayTake);
   EXPECT_GE(r.starts, 256) << "it ended before it had looked";
   return r;
@@ -39,8 +40,8 @@ double normal_at(const double* x, double* g, int dim, double first, double secon
   return -0.5 * square;
 }
 
-// Two modes two standard deviations from a half-space in which nothing is a number, where most starts lie, and some of the
-// draws that weigh the modes.
+// Two modes two standard deviations from a half-space in which nothing is a number, where most starts lie,
+// and some of the draws that weigh the modes.
 TEST(ModeSearchEdges, FindsModesBesideWhatIsNoNumber) {
   const double none = NAN, vast = INFINITY;
   for (const auto& [value, slope] : {std::pair{none, none}, {0.0, none}, {none, 0.0}, {vast, 0.0}}) {
@@ -132,7 +133,8 @@ TEST(ModeSearchEdges, AFunnelHasNone) {
   }));
 }
 
-// Where the origin is says nothing: beside a mode far beyond the scale of the starts another is met as near the origin.
+// Where the origin is says nothing: beside a mode far beyond the scale of the starts another is met as near
+// the origin.
 TEST(ModeSearchEdges, FindsTheNeighbourOfAModeFarAway) {
   for (const double at : {0.0, 100.0, 1000.0, 1e4}) {
     const SearchResult r = search_on(2, [at](const double* x, double* g) {
