@@ -355,5 +355,37 @@ TEST(Bases, TheOneThatSeesLessIsSuspected) {
   EXPECT_FALSE(misses_what_others_see(precise, {NAN, NAN})) << "there is no other";
 }
 
+// Of 100 modes alike a base can hold 32, and its normal of the scout's moments hardly reaches the others in the time there
+// is: whoever asks for it loses most of Z, and is told by particles from the scout's base.
+TEST(Bases, ARunFromTooFewOfTheModesFails) {
+  nlohmann::json data;
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal(0, 4);
+  for (int k = 0; k < 100; ++k) {
+    std::vector<double> mean(8);
+    for (double& x : mean) x = normal(random);
+    data["means"].push_back(mean);
+    data["sds"].push_back(0.5);
+    data["weights"].push_back(1);
+  }
+  const std::string file = ::testing::TempDir() + "hundred_modes.json";
+  write_atomically(file, data.dump());
+  for (const auto& [base, fails] : {std::pair{"modes", true}, {"scout", false}}) {
+    RunOptions r = options("mixture", "st", base, 3);
+    r.data = file;
+    r.gradients = 1e6;
+    const Json s = run(r);
+    const double log_z = s["log_z"]["estimate"];
+    EXPECT_EQ(log_z < -0.3, fails) << base;
+    const auto& failed = s["failed_gates"];
+    EXPECT_EQ(std::find(failed.begin(), failed.end(), "bases") != failed.end(), fails) << base;
+    // The search takes a quarter at most, but for a round and what weighs the modes; and counts within what was spent.
+    const double search = s["cost"]["search_gradients"];
+    EXPECT_GT(search, 1e4);
+    EXPECT_LT(search, 0.5 * r.gradients);
+    EXPECT_GT(s["cost"]["gradients"].get<double>(), search);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
