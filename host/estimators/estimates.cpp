@@ -88,8 +88,13 @@ double nested_rhat_of(const UnitMoments& m, int i, int superchains) {
   return nested_rhat(count, mean, variance, superchains);
 }
 
+/// Batches of one length: the last may be shorter.
+int equal_batches(const UnitMoments& m) {
+  return m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;
+}
+
 double split_rhat_of(const UnitMoments& m, int i) {
-  const int batches = m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;  // equal lengths only
+  const int batches = equal_batches(m);
   if (batches < 2) return NAN;
   std::vector<double> mean, variance;
   for (int c = 0; c < m.chains; ++c)
@@ -115,7 +120,7 @@ double rhat_of(const UnitMoments& m, int i) {
 double beta_spread_of(const UnitMoments& m) {
   constexpr int kLeast = 4, kMost = 8, kLeastChains = 8;
   constexpr double kRoundingOfSums = 1e-20;
-  const int batches = m.iterations % m.batch_length == 0 ? m.batches : m.batches - 1;  // equal lengths only
+  const int batches = equal_batches(m);
   if (batches < kLeast || m.chains < kLeastChains) return NAN;
   const int stretches = std::min(batches, kMost), per = batches / stretches;
   std::vector<double> mean(m.chains, 0.0);

@@ -194,10 +194,9 @@ class Search {
 
   ByRows starts() {
     const int extra = round_ == 0 ? int(plan_.particles.size()) / dim_ : 0;
-    const double widest = widened(result_.library, plan_.init_scale);
-    result_.scale = std::max(result_.scale, widest);
-    ByRows x = mode_starts(context_, unit_, result_.library, {plan_.init_scale, widest},
-                           std::uint64_t(result_.starts), round_size());
+    result_.scale = std::max(result_.scale, widened(result_.library, plan_.init_scale));
+    ByRows x = mode_starts(context_, unit_, result_.library, plan_.init_scale, std::uint64_t(result_.starts),
+                           round_size());
     const Eigen::Index n = x.cols();
     x.conservativeResize(dim_, n + extra);
     for (int c = 0; c < extra; ++c)

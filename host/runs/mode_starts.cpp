@@ -80,13 +80,13 @@ double widened(const ModeLibrary& modes, double scale) {
 }
 
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
-                              StartScales scales, std::uint64_t first, int count) {
-  const double widest = scales.widest;
+                              double asked, std::uint64_t first, int count) {
+  const double widest = widened(modes, asked);
   const int d = modes.dim();
   const auto spread = spread_of(modes);
   const Vector& mean = spread.first;
   const double variance = spread.second, closest = std::min(0.1 * widest, extent_of(modes));
-  const bool alone = !(variance > 0), away = modes.size() > 0 && far_beyond(modes, scales.asked) > 0;
+  const bool alone = !(variance > 0), away = modes.size() > 0 && far_beyond(modes, asked) > 0;
   PointEngine::Rows x(d, count);
 #pragma omp parallel for num_threads(context.threads) schedule(static)
   for (int c = 0; c < count; ++c) {
@@ -97,7 +97,7 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
     const bool close = random.uniform() < kClose && closest < 0.1 * widest;
     const double u = random.uniform();
     const bool there = away && own && !far && random.uniform() < kThere;
-    const double scale = there   ? scales.asked * std::pow(10.0, u - 1)
+    const double scale = there   ? asked * std::pow(10.0, u - 1)
                          : far   ? widest * std::pow(kFarthest, u)
                          : !own  ? std::sqrt(variance) * 0.5 * std::pow(4.0, u)
                          : close ? closest * std::pow(0.1 * widest / closest, u)

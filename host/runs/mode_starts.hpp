@@ -21,17 +21,14 @@ namespace lockstep {
 double widened(const ModeLibrary& modes, double scale);
 
 /// `count` starts, those of the numbers `first`.. of a unit's search, each by a stream of its own: normals
-/// about 0 of the scale `widest` times log-uniform(.1, 1), a quarter of them from there down to where the
+/// about 0 of the scale that `widened` says times log-uniform(.1, 1), a quarter of them from there down to where the
 /// modes known lie, where that is closer; where two modes are known, three in four normals about the modes'
 /// mean, of the variance between them times log-uniform(.5, 2)^2. Once a mode is known, one in 32 of the
-/// scale `widest` times log-uniform(1, 100): the scale asked for may be far too narrow (of a mode 20 times as
-/// far away as that nothing is to be seen from within). Where the modes lie far beyond the scale asked for,
+/// widened scale times log-uniform(1, 100): the scale asked for may be far too narrow (of a mode 20 times as
+/// far away as that nothing is to be seen from within). Where the modes lie far beyond that,
 /// half of the first kind are about their mean, of that scale: beside them others may be that are as near,
 /// which none of the wide starts would meet.
-struct StartScales {
-  double asked, widest;
-};
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
-                              StartScales scales, std::uint64_t first, int count);
+                              double asked, std::uint64_t first, int count);
 
 }  // namespace lockstep
