@@ -25,9 +25,9 @@ double widened(const ModeLibrary& modes, double scale);
 /// modes known lie, where that is closer; where two modes are known, three in four normals about the modes'
 /// mean, of the variance between them times log-uniform(.5, 2)^2. Once a mode is known, one in 32 of the
 /// widened scale times log-uniform(1, 100): the scale asked for may be far too narrow (of a mode 20 times as
-/// far away as that nothing is to be seen from within). Where the modes lie far beyond that,
-/// half of the first kind are about their mean, of that scale: beside them others may be that are as near,
-/// which none of the wide starts would meet.
+/// far away as that nothing is to be seen from within). Where the modes lie far beyond the scale
+/// `asked` for, half of the first kind are about their mean, of that scale: beside them others may be that are
+/// as near, which none of the wide starts would meet.
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
                               double asked, std::uint64_t first, int count);
 
