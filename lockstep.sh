@@ -194,10 +194,10 @@ format() {
 
 # --- GPU check ----------------------------------------------------------------------------------------------
 
-# Prints the shared libraries that the given programs load, without glibc, the driver and cuBLAS (which is ten
-# times as large as all else): those belong to the machine where the programs run.
+# Prints the shared libraries that the given programs load, without glibc and the driver: those belong to the machine
+# where the programs run.
 libraries_of() {
-  local own='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|thread_db|nss_.*|cuda|cublas|cublasLt|nvidia-.*))[.]so'
+  local own='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|thread_db|nss_.*|cuda|nvidia-.*))[.]so'
   local listing
   listing=$(ldd "$@")
   if grep -F 'not found' <<<"$listing" >&2; then

@@ -72,14 +72,17 @@ function(lockstep_add_cuda_engines target)
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")
   endforeach()
   file(GLOB own CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/targets/*.cu)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/targets/cuda_device.cu PROPERTY COMPILE_DEFINITIONS
+    LOCKSTEP_CUBLAS_LIBRARY="libcublas.so.${CUDAToolkit_VERSION_MAJOR}")
   target_sources(${target} PRIVATE ${sources} ${own})
   # The runtime stays inside: a test program with kernels of its own has another copy, and the two must not mix.
-  target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublas)
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   # Nor does another's copy of a function stand in for the library's: a test's is compiled in haste.
   target_link_options(${target} PRIVATE LINKER:--exclude-libs,libcudart_static.a LINKER:-Bsymbolic-functions)
   set_target_properties(${target} PROPERTIES
     CUDA_SEPARABLE_COMPILATION OFF
-    INSTALL_RPATH_USE_LINK_PATH ON  # cuBLAS stays where it is
+    BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR}  # where cuBLAS is, which is loaded when it is called
+    INSTALL_RPATH "${CMAKE_INSTALL_RPATH};${CUDAToolkit_LIBRARY_DIR}"
     CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${kernel_report};--compile")
   add_custom_target(lockstep-kernel-report ALL
     COMMAND ${Python3_EXECUTABLE} ${kernel_report} --report ${PROJECT_BINARY_DIR}

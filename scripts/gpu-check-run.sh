@@ -55,7 +55,13 @@ for folder in /usr/local/cuda*/{lib64,lib,targets/*/lib} \
 done
 # Where there is no such folder the driver may be found by what the machine itself says.
 library_path+=:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-if missing=$(LD_LIBRARY_PATH=$library_path ldd ./lockstep | grep -F 'not found'); then
+missing=$(LD_LIBRARY_PATH=$library_path ldd ./lockstep | grep -F 'not found')
+# It is loaded when it is called, so that no program lists it.
+if [[ -z $missing ]] && ! ldconfig -p 2>/dev/null | grep -qF libcublas.so. &&
+  ! (IFS=: && ls $library_path 2>/dev/null) | grep -qF libcublas.so.; then
+  missing=libcublas.so
+fi
+if [[ -n $missing ]]; then
   printf 'gpu-check: the program lacks %s (nothing was checked). Install the CUDA libraries\n' \
     "$(xargs <<<"$missing")" >&2
   exit 2

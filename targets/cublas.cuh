@@ -12,11 +12,24 @@
 
 namespace lockstep {
 
+/// The function of that name in cuBLAS's library, which is loaded when first asked for: loading takes a tenth of a second
+/// and 100 MiB, which every command would pay for. Throws std::runtime_error where it is not to be had.
+void* cublas_symbol(const char* name);
+
+#ifndef LOCKSTEP_CUBLAS  // the emulation has functions of its own
+#define LOCKSTEP_CUBLAS_TEXT(name) #name
+#define LOCKSTEP_CUBLAS(function)                                                         \
+  ([] {                                                                                   \
+    static void* const found = ::lockstep::cublas_symbol(LOCKSTEP_CUBLAS_TEXT(function)); \
+    return reinterpret_cast<decltype(&function)>(found);                                  \
+  }())
+#endif
+
 /// Throws std::runtime_error with the place, cuBLAS's own text and CUDA's unless `status` is success.
 inline void check_cublas(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " +
-                           cublasGetStatusString(status) +
+                           LOCKSTEP_CUBLAS(cublasGetStatusString)(status) +
                            " (CUDA: " + cudaGetErrorString(cudaPeekAtLastError()) + ")");
 }
 #define LOCKSTEP_CHECK_CUBLAS(call) ::lockstep::check_cublas((call), #call, __FILE__, __LINE__)
@@ -28,11 +41,12 @@ class Cublas {
  public:
   explicit Cublas(cudaStream_t stream) : workspace_(kWorkspace) {
     cublasHandle_t handle = nullptr;
-    LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
+    LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasCreate)(&handle));
     handle_.reset(handle);
-    LOCKSTEP_CHECK_CUBLAS(cublasSetStream(handle, stream));  // first: it takes a workspace away
-    LOCKSTEP_CHECK_CUBLAS(cublasSetWorkspace(handle, workspace_.data(), kWorkspace));
-    LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+    LOCKSTEP_CHECK_CUBLAS(
+        LOCKSTEP_CUBLAS(cublasSetStream)(handle, stream));  // first: it takes a workspace away
+    LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasSetWorkspace)(handle, workspace_.data(), kWorkspace));
+    LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasSetMathMode)(handle, CUBLAS_PEDANTIC_MATH));
   }
 
   struct Shape {
@@ -57,9 +71,9 @@ class Cublas {
                                      batch.c, batch.count));
     };
     if constexpr (std::is_same_v<R, float>) {
-      gemm(cublasSgemmStridedBatched);
+      gemm(LOCKSTEP_CUBLAS(cublasSgemmStridedBatched));
     } else {
-      gemm(cublasDgemmStridedBatched);
+      gemm(LOCKSTEP_CUBLAS(cublasDgemmStridedBatched));
     }
   }
 
@@ -68,7 +82,7 @@ class Cublas {
   struct Destroy {
     void operator()(cublasHandle_t handle) const {
       const auto alone = capturing();
-      cublasDestroy(handle);
+      LOCKSTEP_CUBLAS(cublasDestroy)(handle);
     }
   };
   DeviceArray<char> workspace_;

@@ -2,6 +2,7 @@
 #include "targets/cuda_device.hpp"
 
 #include <cuda_profiler_api.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <memory>
@@ -157,6 +158,17 @@ double measure_fma_peak(bool in_double) {
   return 2.0 * kChainsPerThread * kRounds * kThreads * blocks / seconds;
 }
 
+void* cublas_symbol(const char* name) {
+  static void* const library = dlopen(LOCKSTEP_CUBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  void* const found = library == nullptr ? nullptr : dlsym(library, name);
+  if (found != nullptr) return found;
+  const char* const why = dlerror();
+  throw std::runtime_error(
+      std::string("cuBLAS, which makes matrix products on a GPU, cannot be loaded: ") +
+      (why != nullptr ? why : LOCKSTEP_CUBLAS_LIBRARY) +
+      ". It comes with the CUDA toolkit; LD_LIBRARY_PATH says where else to look for it");
+}
+
 double measure_product_peak(bool in_double) {
   constexpr int n = 4096;
   constexpr std::size_t numbers = std::size_t(n) * n;
@@ -165,10 +177,11 @@ double measure_product_peak(bool in_double) {
   for (const DeviceMemory* m : {&a, &b})
     LOCKSTEP_CHECK_CUDA(cudaMemset(m->get(), 0x3f, 8 * numbers));  // numbers below 1
   cublasHandle_t handle = nullptr;
-  LOCKSTEP_CHECK_CUBLAS(cublasCreate(&handle));
-  const std::unique_ptr<cublasContext, decltype(&cublasDestroy)> owner(handle, &cublasDestroy);
-  LOCKSTEP_CHECK_CUBLAS(cublasSetStream(handle, cudaStreamPerThread));
-  LOCKSTEP_CHECK_CUBLAS(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+  LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasCreate)(&handle));
+  const std::unique_ptr<cublasContext, decltype(&cublasDestroy)> owner(handle,
+                                                                       LOCKSTEP_CUBLAS(cublasDestroy));
+  LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasSetStream)(handle, cudaStreamPerThread));
+  LOCKSTEP_CHECK_CUBLAS(LOCKSTEP_CUBLAS(cublasSetMathMode)(handle, CUBLAS_PEDANTIC_MATH));
   const auto multiply = [&](auto gemm, auto one) {
     using R = decltype(one);
     const R zero = 0;
@@ -176,8 +189,9 @@ double measure_product_peak(bool in_double) {
                                static_cast<const R*>(a.get()), n, static_cast<const R*>(b.get()), n, &zero,
                                static_cast<R*>(c.get()), n));
   };
-  const double seconds =
-      fastest([&] { in_double ? multiply(cublasDgemm, 1.0) : multiply(cublasSgemm, 1.0f); });
+  const double seconds = fastest([&] {
+    in_double ? multiply(LOCKSTEP_CUBLAS(cublasDgemm), 1.0) : multiply(LOCKSTEP_CUBLAS(cublasSgemm), 1.0f);
+  });
   return 2.0 * n * double(numbers) / seconds;
 }
 

@@ -26,15 +26,6 @@ class ContractTest : public ::testing::TestWithParam<SubjectCase> {
   std::unique_ptr<Subject> subject_;
 };
 
-/// The cases whose subject satisfies a condition. Makes every subject each time its program starts: not for a
-/// program of many short tests.
-inline std::vector<SubjectCase> cases(const std::function<bool(const Subject&)>& condition) {
-  std::vector<SubjectCase> chosen;
-  for (const SubjectCase& c : all_targets())
-    if (condition(*c.make())) chosen.push_back(c);
-  return chosen;
-}
-
 /// Name of a case in the list of tests.
 inline constexpr auto kLabel = [](const auto& info) { return info.param.label; };
 

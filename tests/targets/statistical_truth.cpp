@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The truth of every registered target that has exact draws, confirmed by those and by quadrature.
-#include "tests/support/contract.hpp"
+#include <gtest/gtest.h>
+
+#include "tests/support/all_targets.hpp"
 #include "tests/support/quadrature.hpp"
 #include "tests/support/statistics.hpp"
 
@@ -42,45 +44,54 @@ DrawCheck check_draws(const Subject& s, const Truth& truth, int draws) {
 /// Rate of false alarms of one target's family, if its seed were drawn anew.
 constexpr double kAlarmRate = 1e-5;
 
-class TruthByDraws : public ContractTest {};
-class TruthByQuadrature : public ContractTest {};
-
-TEST_P(TruthByDraws, ExactDrawsConfirmTheTruth) {
-  const DrawCheck r = check_draws(s(), truth(), 200000);
-  EXPECT_LT(r.largest, family_quantile(kAlarmRate, r.tests));
-  // Power: a mean wrong by 3 % of its standard deviation is seen, and so is a variance wrong by 5 %.
-  Truth wrong = truth();
-  wrong.mean[0] += 0.03 * std::sqrt(wrong.covariance[0]);
-  EXPECT_GT(check_draws(s(), wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
-  wrong = truth();
-  wrong.covariance[0] *= 1.05;
-  EXPECT_GT(check_draws(s(), wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
-}
-
-TEST_P(TruthByQuadrature, QuadratureConfirmsTheTruth) {
-  const Truth found = integrate(s());
-  EXPECT_NEAR(found.log_z, truth().log_z, 1e-6);
-  for (int i = 0; i < s().dim(); ++i) {
-    const double sd = std::sqrt(truth().covariance[i * s().dim() + i]);
-    EXPECT_NEAR(found.mean[i], truth().mean[i], 1e-6 * sd);
-    for (int j = 0; j < s().dim(); ++j)
-      EXPECT_NEAR(found.covariance[i * s().dim() + j], truth().covariance[i * s().dim() + j],
-                  2e-6 * sd * std::sqrt(truth().covariance[j * s().dim() + j]));
+/// Calls check(subject) for every target whose exact draws are known, and whose truth `known` is finite. (As parameters of
+/// tests they would all be made, with their truths, whenever the program starts.)
+template <class Check>
+void for_each_truth(double (*known)(const Truth&), Check check) {
+  int checked = 0;
+  for (const SubjectCase& c : all_targets()) {
+    const auto subject = c.make();
+    if (!subject->target->can_draw() || !std::isfinite(known(subject->target->truth()))) continue;
+    SCOPED_TRACE(c.label);
+    check(*subject, subject->target->truth());
+    ++checked;
   }
-  for (std::size_t k = 0; k < truth().quantities.size(); ++k)
-    EXPECT_NEAR(found.quantities[k], truth().quantities[k], 1e-5) << s().target->quantities()[k];
+  EXPECT_GE(checked, 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TruthByDraws, ::testing::ValuesIn(cases([](const Subject& s) {
-                           return s.target->can_draw() && std::isfinite(s.target->truth().mean[0]);
-                         })),
-                         kLabel);
-// At most two dimensions, and exact draws to say where the mass is.
-INSTANTIATE_TEST_SUITE_P(All, TruthByQuadrature, ::testing::ValuesIn(cases([](const Subject& s) {
-                           return s.dim() <= 2 && s.target->can_draw() &&
-                                  std::isfinite(s.target->truth().log_z);
-                         })),
-                         kLabel);
+TEST(Truths, ExactDrawsConfirmThem) {
+  for_each_truth([](const Truth& t) { return t.mean[0]; },
+                 [](const Subject& s, const Truth& truth) {
+                   const DrawCheck r = check_draws(s, truth, 200000);
+                   EXPECT_LT(r.largest, family_quantile(kAlarmRate, r.tests));
+                   // Power: a mean wrong by 3 % of its standard deviation is seen, and so is a variance wrong by 5 %.
+                   Truth wrong = truth;
+                   wrong.mean[0] += 0.03 * std::sqrt(wrong.covariance[0]);
+                   EXPECT_GT(check_draws(s, wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
+                   wrong = truth;
+                   wrong.covariance[0] *= 1.05;
+                   EXPECT_GT(check_draws(s, wrong, 200000).largest, family_quantile(kAlarmRate, r.tests));
+                 });
+}
+
+TEST(Truths, QuadratureConfirmsThem) {
+  for_each_truth([](const Truth& t) { return t.log_z; },
+                 [](const Subject& s, const Truth& truth) {
+                   const int d = s.dim();
+                   if (d > 2) return;
+                   const Truth found = integrate(s);
+                   EXPECT_NEAR(found.log_z, truth.log_z, 1e-6);
+                   for (int i = 0; i < d; ++i) {
+                     const double sd = std::sqrt(truth.covariance[i * d + i]);
+                     EXPECT_NEAR(found.mean[i], truth.mean[i], 1e-6 * sd);
+                     for (int j = 0; j < d; ++j)
+                       EXPECT_NEAR(found.covariance[i * d + j], truth.covariance[i * d + j],
+                                   2e-6 * sd * std::sqrt(truth.covariance[j * d + j]));
+                   }
+                   for (std::size_t k = 0; k < truth.quantities.size(); ++k)
+                     EXPECT_NEAR(found.quantities[k], truth.quantities[k], 1e-5) << s.target->quantities()[k];
+                 });
+}
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -3,6 +3,8 @@
 // cuBLAS as far as the launch code calls it: matrix products as loops, on a stream.
 #include "cuda_runtime.h"
 
+#define LOCKSTEP_CUBLAS(function) function
+
 struct cublasContext {
   cudaStream_t stream = nullptr;
 };
