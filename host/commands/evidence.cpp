@@ -174,7 +174,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   if (on_path) check_base(*target, c, run);
   if (!on_path) run.chains = c.chains;
   usable_starts(run.init, *target);
-  if (!run.modes.empty()) read_places(run.modes, target->dim());
+  usable_places(run.modes, *target);
   RunContext context = make_context(run, *target, label);
   context.progress = progress_printer(run.quiet, run.target);
   const MemoryPlan memory = memory_of(context, c, run);

@@ -195,8 +195,7 @@ void show_modes(const RunOptions& run) {
                     run.init));
   plan.known = usable_starts(run.init, *target);
   read_search_settings(run, plan);
-  const auto places =
-      run.modes.empty() ? std::vector<Eigen::VectorXd>() : read_places(run.modes, target->dim());
+  const auto places = usable_places(run.modes, *target);
   FolderLock lock;
   if (!run.out.empty()) {
     lock = FolderLock(run.out);

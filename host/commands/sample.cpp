@@ -197,7 +197,7 @@ SampleResult sample(const RunOptions& asked) {
   // Chains that begin in several modes have to change modes often enough to forget it.
   const bool several =
       usable_starts(run.init, *target).size() > 1;  // complains before anything is written or said
-  if (!run.modes.empty()) read_places(run.modes, target->dim());
+  usable_places(run.modes, *target);
   if (run.usual_length && several) run.iterations *= 2;
   RunContext context = make_context(run, *target, "");
   context.progress = progress_printer(run.quiet, run.target);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/options/samplers.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/suggest.hpp"
 
@@ -245,6 +246,11 @@ const EvidenceMethod& find_method(const std::string& name) {
   if (const EvidenceMethod* m = named(name)) return *m;
   std::vector<std::string> names;
   for (const EvidenceMethod& m : method_registry()) names.push_back(m.info.name);
+  const auto& samplers = sampler_registry();
+  if (std::any_of(samplers.begin(), samplers.end(), [&](const SamplerInfo& s) { return s.name == name; }))
+    throw UserError(name + " is a sampler, which gives no log Z (evidence needs a method). " +
+                    near_or_known("", names, "methods") + " Or sample with it: lockstep sample --sampler " +
+                    name);
   throw UserError("there is no method " + name + " (evidence needs one it knows). " +
                   near_or_known(name, names, "methods") + " See: lockstep samplers");
 }

@@ -36,6 +36,20 @@ Eigen::MatrixXd particle_covariance(const ScoutResult& found, std::size_t unit) 
   return s;
 }
 
+/// The points again; UserError where log density or slope is not finite, in single precision.
+std::vector<Eigen::VectorXd> usable(std::vector<Eigen::VectorXd> points, const TargetInstance& target,
+                                    const std::string& what, const std::string& file) {
+  Eigen::VectorXd gradient(target.dim());
+  for (const auto& x : points)
+    if (const double value = target.log_density(x.data(), gradient.data());
+        !std::isfinite(float(value)) || !gradient.cast<float>().allFinite())
+      throw UserError(
+          fmt::format("{} {} of {} is no place to begin (log density {:.3g}: this, or its slope, is "
+                      "not finite in single precision). Correct it, or leave it out",
+                      what, &x - points.data() + 1, file, value));
+  return points;
+}
+
 }  // namespace
 
 void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& library, RandomStream random) {
@@ -81,16 +95,12 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
 }
 
 std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target) {
-  const auto rows = read_starts(init, target.dim());
-  Eigen::VectorXd gradient(target.dim());
-  for (const auto& x : rows)
-    if (const double value = target.log_density(x.data(), gradient.data());
-        !std::isfinite(float(value)) || !gradient.cast<float>().allFinite())
-      throw UserError(
-          fmt::format("row {} of --init {} is no place to begin (log density {:.3g}: this, or its slope, is "
-                      "not finite in single precision). Correct it, or leave it out",
-                      &x - rows.data() + 1, init, value));
-  return rows;
+  return usable(read_starts(init, target.dim()), target, "row", "--init " + init);
+}
+
+std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target) {
+  if (modes.empty()) return {};
+  return usable(read_places(modes, target.dim()), target, "place", "--modes " + modes.string());
 }
 
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim) {

@@ -18,6 +18,9 @@ std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const Target
 /// are finite points of `dim` coordinates.
 std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
 
+/// Them again, none without a file; UserError as of usable_starts.
+std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target);
+
 /// The modes that a run goes by: those of `--modes` where two or more are given (one alone would leave nothing to compare),
 /// else what a search finds that begins at the points of `--init` and there too. `plan`: of the search, but for these points.
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,

@@ -38,6 +38,8 @@ TEST_F(CommandErrors, UnknownNamesComeWithTheNearOnes) {
   sample_refuses({"--set", "target.scenaro=a"}, "Did you mean scenario?");
   sample_refuses({"--set", "sampler.pseudo_sample=2"}, "Did you mean pseudo_samples?");
   sample_refuses({"--set", "samplr.beta=0.2"}, "unknown scope 'samplr'");
+  says_in_one_line({"evidence", "--target", "mixture20", "--method", "hmc"},
+                   "hmc is a sampler, which gives no log Z (evidence needs a method). Known methods: auto, ");
   sample_refuses({"--chain", "3"}, "Did you mean --chains?");
   sample_refuses({"--precision", "duoble"}, "Did you mean double?");
 }
@@ -135,6 +137,12 @@ TEST_F(CommandErrors, Starts) {
   sample_refuses({"--init", "wide.csv"}, "it must have 2");
   sample_refuses({"--init", "text.csv"}, "column 2 of x of starts (text.csv) is \"two\"");
   sample_refuses({"--init", "none.csv"}, "none.csv ends after its header");
+  put("far.json", R"({"x": [[1, 2], [1e300, 0]]})");
+  for (const char* command : {"sample", "evidence", "modes"})
+    for (const std::string option : {"--init", "--modes"})
+      says_in_one_line(
+          {command, "--target", "mixture20", option, "far.json"},
+          (option == "--init" ? "row 2 of " : "place 2 of ") + option + " far.json is no place to begin");
 }
 
 TEST_F(CommandErrors, TooLittleMemory) {
