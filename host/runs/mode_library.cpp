@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "host/estimators/log_sums.hpp"
 
@@ -28,14 +29,14 @@ double widest(Eigen::MatrixXd power) {
 }
 
 /// Coordinates W x in which the modes of a library are round, if they are all drawn out alike: W' W is the inverse of the
-/// mean of their covariances. No other than x where that is nearly singular.
+/// mean of their covariances. x itself where that is nearly singular, or is not asked for: it costs products of d x d matrices
+/// for each mode. `widths`: of each covariance.
 struct RoundCoordinates {
-  Eigen::MatrixXd to;              // W
-  Eigen::MatrixXd places;          // [mode][axis], of W x
-  Eigen::ArrayXd norms, thinness;  // [mode]: of places; 1 over the widest variance of W x
-  RoundCoordinates(const ModeLibrary& library, bool rounded) {
+  std::optional<Eigen::MatrixXd> to;  // W
+  Eigen::MatrixXd places;             // [mode][axis], of W x
+  Eigen::ArrayXd norms, thinness;     // [mode]: of places; 1 over the widest variance of W x
+  RoundCoordinates(const ModeLibrary& library, const std::vector<double>& widths, bool rounded) {
     const Eigen::Index d = library.dim(), modes = library.size();
-    to = Eigen::MatrixXd::Identity(d, d);
     if (rounded) {
       Eigen::MatrixXd mean = Eigen::MatrixXd::Zero(d, d);
       for (int k = 0; k < modes; ++k)
@@ -45,14 +46,15 @@ struct RoundCoordinates {
         to = eigen.eigenvalues().cwiseSqrt().cwiseInverse().asDiagonal() * eigen.eigenvectors().transpose();
     }
     places.resize(modes, d);
-    norms.resize(modes);
-    thinness.resize(modes);
+    thinness = 1 / Eigen::Map<const Eigen::ArrayXd>(widths.data(), modes);
     for (int k = 0; k < modes; ++k) {
-      const Eigen::MatrixXd factor = to * factor_of(library[k]);
-      places.row(k) = to * Eigen::Map<const Eigen::VectorXd>(library[k].place.data(), d);
-      norms[k] = places.row(k).squaredNorm();
+      places.row(k) = Eigen::Map<const Eigen::VectorXd>(library[k].place.data(), d);
+      if (!to) continue;
+      places.row(k) = *to * places.row(k).transpose();
+      const Eigen::MatrixXd factor = *to * factor_of(library[k]);
       thinness[k] = 1 / widest(factor * factor.transpose());
     }
+    norms = places.rowwise().squaredNorm();
   }
 };
 
@@ -129,15 +131,16 @@ int ModeLibrary::nearest(const double* x, double most) const {
 std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int threads) const {
   constexpr Eigen::Index kAtOnce = 256;
   const Eigen::Index count = x.cols(), modes = size();
-  const RoundCoordinates coordinates(*this, count > 16 * modes);
+  const RoundCoordinates coordinates(*this, widest_, count > 16 * modes);
   Eigen::ArrayXd offset = Eigen::ArrayXd::Zero(modes);
   for (Eigen::Index k = 0; k < modes && by == By::density; ++k) offset[k] = log_det_[k];
   std::vector<int> found(count, -1);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (Eigen::Index first = 0; first < count; first += kAtOnce) {
     const Eigen::Index n = std::min(kAtOnce, count - first);
-    const Eigen::MatrixXd points = coordinates.to * x.middleCols(first, n),
-                          products = coordinates.places * points;
+    Eigen::MatrixXd points = x.middleCols(first, n);
+    if (coordinates.to) points = *coordinates.to * points;
+    const Eigen::MatrixXd products = coordinates.places * points;
     for (Eigen::Index c = 0; c < n; ++c) {
       const double* at = x.col(first + c).data();
       const Eigen::ArrayXd squares = points.col(c).squaredNorm() + coordinates.norms;
