@@ -13,7 +13,7 @@
 namespace lockstep {
 
 /// The function of that name in cuBLAS's library, which is loaded when first asked for: loading takes a tenth of a second
-/// and 100 MiB, which every command would pay for. Throws std::runtime_error where it is not to be had.
+/// and 200 MiB, which every command would pay for. Throws std::runtime_error where it is not to be had.
 void* cublas_symbol(const char* name);
 
 #ifndef LOCKSTEP_CUBLAS  // the emulation has functions of its own
