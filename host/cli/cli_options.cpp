@@ -92,7 +92,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
        true},
       {"--modes", "FILE", text, starts,
        modes ? "Show these instead of searching: modes.json, or places as of --init."
-             : "Modes that are known: modes.json of lockstep modes, or places as of --init."},
+             : "Modes that are known: modes.json, summary.json of a run, or places as of --init."},
       {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
       device,
       threads,

@@ -11,6 +11,7 @@
 #include "host/runs/known_modes.hpp"
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_jumps.hpp"
+#include "host/runs/modes_met.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
@@ -218,10 +219,13 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   if (c.mode_jumps && base.of_modes) context = with_jumps(plain, modes.library, &base.density);
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
+  const SeenDraws draws{f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))};
+  const SearchResult met =
+      f.interrupted ? modes : with_modes_met(plain, 0, modes, draws, planned_gradients(whole.config, run));
+  searched += met.gradients - modes.gradients;
   f.preparation += searched;
   f.search = searched;
-  f.judge_modes(judge_modes(modes, {f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))},
-                            f.log_z, {}, context.threads, f.moments.second_se));
+  f.judge_modes(judge_modes(met, draws, f.log_z, {}, context.threads, f.moments.second_se));
   f.warn(judge_given(*context.target, run.init, run.modes, modes));
   const auto missing = unvisited_modes(known, f.log_z.estimate, f.draws, base.density.sd());
   if (!missing.empty()) {

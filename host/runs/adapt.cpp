@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numeric>
 #include <optional>
 
 #include "host/runs/base_widening.hpp"
 #include "host/runs/carried_fields.hpp"
+#include "host/runs/found_modes.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/path_profile.hpp"
 #include "host/runs/recording.hpp"
@@ -291,44 +294,25 @@ class WarmUp {
   std::vector<double> centre_;
 };
 
-/// [unit]
-struct FoundModes {
-  std::vector<SearchResult> of;
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("of", of);
-  }
-};
-
-FoundModes found_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-                       const ScoutResult& scouted, const std::vector<std::uint32_t>& units) {
-  constexpr int kParticles = 512;
-  constexpr double kMostOfShortRuns = 1e6;
-  FoundModes modes;
-  if (!options.searches) return modes;
-  const int d = context.target->dim();
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    SearchPlan plan;
-    plan.init_scale = options.init_scale;
-    plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
-    if (plan.gradients == 0)
-      plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
-    if (scouted.particles > 0) plan.least = std::min(scouted.gradients[u], kMostOfShortRuns);
-    // Neighbours have one ancestor: evenly spread.
-    const int every = (scouted.particles + kParticles - 1) / kParticles;
-    for (int p = 0; p < scouted.particles; p += every) {
-      const auto from = scouted.position.begin() + (std::ptrdiff_t(u) * scouted.particles + p) * d;
-      plan.particles.insert(plan.particles.end(), from, from + d);
-    }
-    modes.of.push_back(find_modes(context, units[u], options.init, options.modes, std::move(plan)));
-  }
-  return modes;
+Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                  ScoutResult found, const FoundModes& modes, const std::vector<std::uint32_t>& units) {
+  const RunContext jumping =
+      with_lists(config.mode_jumps ? with_jumps(context, units, modes.of) : context, config, units, modes.of);
+  const auto stream = [&](std::uint32_t unit) {  // no start of the search has its number
+    return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
+  };
+  // Points of --init have room already.
+  const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
+  for (std::size_t u = 0; u < modes.of.size() && makes_room; ++u)
+    if (!modes.of[u].full()) include_modes(found, u, modes.of[u].library, stream(units[u]));
+  return WarmUp(jumping, config, options, found, modes.of).run();
 }
 
 }  // namespace
 
 Adapted adapt(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options) {
   const auto clock = Clock::now();
+  constexpr int kMostWarmUps = 3;  // each with the modes that the one before has come upon
   const bool scouts = config.instrument == SamplerConfig::Instrument::bridge || options.init == "scout";
   const std::vector<std::uint32_t> units =
       options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units;
@@ -337,28 +321,30 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     stage.keep(!scouts ? ScoutResult()
                        : scout(context, units, config.scout_particles, options.init_scale,
                                read_starts(options.init, context.target->dim())));
-  ScoutResult found = stage.result();
+  const ScoutResult& found = stage.result();
   Stage<FoundModes> search(*context.stages, "modes");
   if (!search.done()) search.keep(found_modes(context, config, options, found, units));
-  const auto& modes = search.result().of;
-  const RunContext jumping =
-      with_lists(config.mode_jumps ? with_jumps(context, units, modes) : context, config, units, modes);
-  const auto stream = [&](std::uint32_t unit) {  // no start of the search has its number
-    return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
-  };
-  // Points of --init have room already.
-  const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
-  for (std::size_t u = 0; u < modes.size() && makes_room; ++u)
-    if (!modes[u].full()) include_modes(found, u, modes[u].library, stream(units[u]));
-  Adapted out = WarmUp(jumping, config, options, found, modes).run();
-  out.modes = modes;
+  FoundModes modes = search.result();
+  Adapted out;
+  for (int pass = 1;; ++pass) {
+    Stage<FoundModes> next(*context.stages, fmt::format("modes {}", pass + 1));
+    if (!next.done()) {
+      Stage<Adapted> warm_up(*context.stages, "warm-up");
+      if (!warm_up.done()) warm_up.keep(warmed_up(context, config, options, found, modes, units));
+      out = warm_up.result();
+      if (pass == kMostWarmUps || !more_modes(context, options, out, modes)) break;
+      next.keep(std::move(modes));
+    }
+    modes = next.result();
+  }
+  for (std::size_t u = 0; u < options.units.size(); ++u)
+    out.frozen.warmup_gradients[u] += modes.warm_ups[options.pooled ? 0 : u];
+  out.modes = std::move(modes.of);
   // Adapted together they go by the modes of the first.
-  if (options.pooled && !modes.empty()) out.modes.resize(options.units.size(), modes[0]);
+  if (options.pooled && !out.modes.empty()) out.modes.resize(options.units.size(), out.modes[0]);
   out.frozen.search_gradients.clear();
-  for (std::size_t u = 0; u < units.size(); ++u)
+  for (std::size_t u = 0; u < options.units.size(); ++u)
     out.frozen.search_gradients.push_back(out.modes.empty() ? 0 : out.modes[u].gradients);
-  if (options.pooled)
-    out.frozen.search_gradients.resize(options.units.size(), out.frozen.search_gradients[0]);
   out.warmup_seconds = seconds_since(clock);
   return out;
 }

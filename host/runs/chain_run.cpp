@@ -7,6 +7,7 @@
 #include "host/estimators/estimates.hpp"
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/mode_jumps.hpp"
+#include "host/runs/modes_met.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/regeneration_learner.hpp"
 #include "host/runs/run.hpp"
@@ -76,6 +77,17 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
     end.last[u] = std::min(end.last[u], options.longest);
   }
   return end;
+}
+
+/// Adds those of the first unit that its chains have come upon.
+void meet_modes(const RunContext& context, const ChainRunOptions& options, double gradients,
+                ChainRunResult& result) {
+  if (result.modes.empty()) return;
+  const std::vector<double> equally;
+  const SeenDraws draws{result.overview.x(), equally, std::size_t(options.chains)};
+  SearchResult& modes = result.modes[0];
+  modes = with_modes_met(context, options.units[0], modes, draws, std::max(options.planned, gradients));
+  result.frozen.search_gradients[0] = modes.gradients;
 }
 
 }  // namespace
@@ -208,6 +220,7 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   if (context.regeneration)
     result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
   learner.finish(result);
+  if (!result.interrupted) meet_modes(plain, options, recording.stat(stat_gradients), result);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "host/options/config.hpp"
+#include "host/runs/points_file.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/files.hpp"
 #include "host/util/program.hpp"
@@ -169,7 +170,7 @@ std::string run_identity(const RunOptions& run, const TargetInstance& target, co
   for (const auto& start : read_starts(run.init, target.dim()))
     for (double v : start) text += fmt::format(" {:a}", v);
   if (!run.modes.empty())
-    for (const auto& place : read_places(run.modes, target.dim()))
+    for (const auto& place : read_points(run.modes, target.dim(), "--modes"))
       for (double v : place) text += fmt::format(" {:a}", v);
   if (const Items* items = target.items()) {  // FNV-1a of all that items differ in
     std::uint64_t hash = 14695981039346656037u;

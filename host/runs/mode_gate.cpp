@@ -190,10 +190,21 @@ void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDra
       beyond));
 }
 
+/// Where no start of the search led, though chains came there, others may be where none has come.
+void judge_met(ModesVerdict& v, const SearchResult& found) {
+  if (found.met == 0 || found.stopped == kSearchGiven) return;
+  if (v.failed.empty()) v.failed = "modes_mass";
+  v.warnings.push_back(fmt::format(
+      "{} of the {} modes known chains came upon, and no start of the search led there: there may be others. "
+      "Where these are all, give them by --modes (summary.json of this run)",
+      found.met, found.library.size()));
+}
+
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
 /// has not said what there is.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
   const int n = found.library.size();
+  judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0;

@@ -12,6 +12,7 @@
 #include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
+#include "host/runs/mode_visits.hpp"
 #include "host/util/errors.hpp"
 
 namespace lockstep {
@@ -20,7 +21,7 @@ namespace {
 using ByRows = PointEngine::Rows;
 using Vector = Eigen::VectorXd;
 
-constexpr int kLeastStarts = 2048, kManyDescents = 131072, kManyStarts = 1 << 19, kLeastHits = 10;
+constexpr int kLeastStarts = 2048, kManyDescents = 131072, kManyStarts = 1 << 22, kLeastHits = 10;
 constexpr int kRoundStarts = 1024, kForetoldStarts = 1 << 14;  // of a round, at most
 constexpr double kGrowth = 4;                                  // of rounds, up to that
 constexpr int kMostKnown =
@@ -55,30 +56,23 @@ class Search {
       residual_.emplace(context, unit, descents_at_once(dim_), 0.1 * plan.init_scale, plan);
   }
 
+  /// Begins with what one before has found.
+  Search(const RunContext& context, std::uint32_t unit, const SearchPlan& plan, const SearchResult& found)
+      : Search(context, unit, plan) {
+    result_ = found;
+    for (int k = 0; k < found.library.size(); ++k)
+      highest_ = std::max(highest_, found.library[k].laplace_log_mass);
+  }
+
   SearchResult run() {
-    const std::string name = fmt::format("rounds {}", unit_);
-    if (!context_.stages->take_up(name, *this)) take_in_known();
-    while (result_.stopped.empty()) {
-      const double before = of_descents(), made = result_.starts;
-      const ByRows from = starts();
-      if (result_.library.size() == 0 || !foretells()) {
-        descend(residual_ && result_.library.size() > 0 ? beside_known(from) : from);
-      } else {
-        const auto [left, expected] = not_foretold(from);
-        descend(left, expected);
-      }
-      cost_ = (of_descents() - before) / (result_.starts - made);
-      if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
-      ++round_;
-      result_.stopped = reason();
-      context_.stages->save(name, *this);
-      context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
-    }
-    raise_specks();
-    drop_negligible();
-    result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
-    result_.gradients = spent();
-    return std::move(result_);
+    take_in_known();
+    return rounds();
+  }
+  SearchResult on() {
+    round_ = 1;
+    cost_ = result_.gradients / result_.starts;
+    result_.stopped = "";
+    return rounds();
   }
   SearchResult of(const std::vector<Vector>& places) {
     for (const Vector& x : places) {
@@ -99,6 +93,18 @@ class Search {
     return std::move(result_);
   }
 
+  SearchResult beside(const ByRows& from) {
+    const SearchResult found = result_;
+    const int known = found.library.size();
+    const double least = highest_ + std::log(kExpectedShare);
+    descend(from);
+    int met = 0;
+    for (int k = known; k < result_.library.size(); ++k) met += result_.library[k].laplace_log_mass > least;
+    if (met == 0) result_ = found;
+    result_.met += met;
+    return ended(met > 0);
+  }
+
   template <class Archive>
   void fields(Archive& archive) {
     archive("result", result_);
@@ -109,11 +115,41 @@ class Search {
     if (residual_) archive("residual", *residual_);
     archive("highest", highest_);
     archive("rejected", rejected_);
-    archive("forecast", forecast_);
     archive("cost", cost_);
   }
 
  private:
+  SearchResult rounds() {
+    const std::string name = fmt::format("rounds {}", unit_);
+    context_.stages->take_up(name, *this);
+    while (result_.stopped.empty()) {
+      const double before = of_descents(), made = result_.starts;
+      const ByRows from = starts();
+      if (result_.library.size() == 0 || !foretells()) {
+        descend(residual_ && result_.library.size() > 0 ? beside_known(from) : from);
+      } else {
+        const auto [left, expected] = not_foretold(from);
+        descend(left, expected);
+      }
+      cost_ = (of_descents() - before) / (result_.starts - made);
+      if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
+      ++round_;
+      result_.stopped = reason();
+      context_.stages->save(name, *this);
+      context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
+    }
+    return ended(true);
+  }
+  SearchResult ended(bool anew) {
+    if (anew) {
+      raise_specks();
+      drop_negligible();
+      result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
+    }
+    result_.gradients += spent();
+    return std::move(result_);
+  }
+
   double of_descents() const { return descents_.evaluations() + (residual_ ? residual_->evaluations() : 0); }
   double spent() const { return of_descents() + points_.evaluations(); }
   double least_hits() const {
@@ -144,7 +180,7 @@ class Search {
       numbers.push_back(k);
     }
     result_.library = std::move(kept);
-    forecast_.keep(numbers);
+    result_.forecast.keep(numbers);
   }
   std::string reason() {
     if (result_.library.size() >= most_modes_) drop_negligible();
@@ -180,8 +216,9 @@ class Search {
   bool foretells() const {
     constexpr double kTrial = 1024;
     if (round_ == 0 || dim_ == 1 || residual_) return false;
-    const double each = (of_descents() - forecast_.asked()) / (result_.starts - result_.foretold);
-    return forecast_.asked() < kTrial || forecast_.share() * each > 1;
+    const double each =
+        (result_.gradients + of_descents() - result_.forecast.asked()) / (result_.starts - result_.foretold);
+    return result_.forecast.asked() < kTrial || result_.forecast.share() * each > 1;
   }
   /// As many as the budget pays, by what a start of the last round has cost.
   int round_size() const {
@@ -210,11 +247,11 @@ class Search {
     Vector value;
     ByRows gradient;
     descents_.evaluate(from, value, gradient);
-    const std::vector<int> mode = forecast_.of(result_.library, from, gradient, context_.threads);
+    const std::vector<int> mode = result_.forecast.of(result_.library, from, gradient, context_.threads);
     constexpr int kTried = 128;  // one in so many descends all the same, for belief to be kept
     std::vector<int> left, expected;
     for (int c = 0; c < int(mode.size()); ++c) {
-      if (mode[c] < 0 || !forecast_.believed(mode[c]) || c % kTried == 0) {
+      if (mode[c] < 0 || !result_.forecast.believed(mode[c]) || c % kTried == 0) {
         left.push_back(c);
         expected.push_back(mode[c]);
         continue;
@@ -239,7 +276,7 @@ class Search {
       result_.ended += double(ends.rested.size());
       const std::vector<int> at = take_in(ends);
       for (Eigen::Index c = 0; c < count && !expected.empty(); ++c)
-        if (const int k = expected[first + c]; k >= 0) forecast_.came(k, at[c] == k);
+        if (const int k = expected[first + c]; k >= 0) result_.forecast.came(k, at[c] == k);
     }
   }
   /// Lets them descend on the residual energy of the modes known, and returns what comes to rest elsewhere, to be refined
@@ -362,7 +399,6 @@ class Search {
   PointEngine points_;
   SearchResult result_;
   int round_ = 0;
-  ModeForecast forecast_;
   double cost_ = 0;             // of a start of the last round, in gradients
   double highest_ = -INFINITY;  // Laplace mass
   std::vector<Vector> rejected_;
@@ -406,6 +442,22 @@ SearchResult search_modes(const RunContext& context, std::uint32_t unit, const S
     return none;
   }
   return Search(context, unit, plan).run();
+}
+
+SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                       const SearchResult& found) {
+  const bool given = found.stopped == kSearchGiven || found.stopped == kSearchDimension;
+  if (given || found.full() || plan.gradients < 2 * found.gradients) return found;
+  SearchPlan more = plan;
+  more.gradients -= found.gradients;
+  return Search(context, unit, more, found).on();
+}
+
+SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchResult& found,
+                          const ByRows& from) {
+  SearchPlan plan;
+  plan.gradients = kPlannedGradients;
+  return Search(context, unit, plan, found).beside(from);
 }
 
 SearchResult modes_at(const RunContext& context, std::uint32_t unit, const std::vector<Vector>& places) {

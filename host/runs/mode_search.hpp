@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <string>
 
+#include "host/runs/mode_forecast.hpp"
 #include "host/runs/mode_library.hpp"
 #include "host/runs/point_engine.hpp"
 
@@ -53,6 +54,8 @@ struct SearchResult {
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
   double gradients = 0;          // all of them
   double scale = 0;              // the widest normal about 0 that starts were drawn from, but for a few
+  ModeForecast forecast;
+  int met = 0;  // modes that chains came upon, not the search (modes_met.hpp)
   double least_hits() const, total_hits() const;  // 0: a hint that nobody met
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
@@ -74,6 +77,8 @@ struct SearchResult {
     archive("rejected", rejected);
     archive("gradients", gradients);
     archive("scale", scale);
+    archive("forecast", forecast);
+    archive("met", met);
   }
 };
 
@@ -93,6 +98,14 @@ struct SearchResult {
 /// no start is in. Mode k is to be seen from x only where its squared Mahalanobis distance is below that of j plus 2
 /// log(w_k / w_j) + 2 d log(s_j / s_k).
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan);
+/// The same gone on with, where it turns out that more may be spent than a search had; as it was, if not twice as much.
+SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                       const SearchResult& found);
+
+/// What was found, and beside it the modes that descents from the columns of `from` find, if they hold a hundredth of the
+/// largest or more. Else nothing changes but the gradients.
+SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchResult& found,
+                          const PointEngine::Rows& from);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
 /// a descent from it finds. Throws UserError where that is none either.

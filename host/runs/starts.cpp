@@ -7,9 +7,9 @@
 #include <Eigen/Dense>
 #include <cmath>
 
-#include "host/formats/data.hpp"
 #include "host/runs/known_modes.hpp"
 #include "host/runs/mode_base.hpp"
+#include "host/runs/points_file.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 #include "kernels/iterations.hpp"
@@ -81,17 +81,9 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
 }
 
 std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
-  std::vector<Eigen::VectorXd> rows;
   double half_width;
-  if (init == "scout" || is_uniform(init, half_width)) return rows;
-  const auto path = resolve_data_path(init, {});
-  const bool csv = path.extension() == ".csv";
-  const DataReader data(csv ? DataSet{{{"x", load_rows(path)}}, {}} : load_data(path),
-                        "starts (" + init + ")");
-  const std::string name = path.extension() == ".npy" ? path.stem().string() : "x";
-  const Eigen::MatrixXd m = data.matrix(name, DataReader::any_size, dim);
-  for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));
-  return rows;
+  if (init == "scout" || is_uniform(init, half_width)) return {};
+  return read_points(init, dim, "--init");
 }
 
 std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target) {
@@ -100,42 +92,7 @@ std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const Target
 
 std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target) {
   if (modes.empty()) return {};
-  return usable(read_places(modes, target.dim()), target, "place", "--modes " + modes.string());
-}
-
-std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim) {
-  const auto path = resolve_data_path(file, {});
-  if (path.extension() == ".json") {
-    const DataSet data = load_data(path);
-    if (data.values.contains("modes")) {
-      std::vector<Eigen::VectorXd> places;
-      for (const auto& mode : data.values["modes"]) {
-        const int number = int(places.size()) + 1;
-        if (!mode.is_object() || !mode.contains("place") || !mode["place"].is_array() ||
-            int(mode["place"].size()) != dim)
-          throw UserError(
-              fmt::format("mode {} of {} has no place of {} coordinates (they say where it is). Write "
-                          "{{\"modes\": [{{\"place\": [..]}}, ..]}}.",
-                          number, file.string(), dim));
-        Eigen::VectorXd x(dim);
-        for (int i = 0; i < dim; ++i) {
-          if (!mode["place"][i].is_number())
-            throw UserError(
-                fmt::format("mode {} of {} has a coordinate that is no number (its place is {} "
-                            "numbers). Correct it.",
-                            number, file.string(), dim));
-          x[i] = mode["place"][i].get<double>();
-        }
-        places.push_back(std::move(x));
-      }
-      if (places.empty())
-        throw UserError(fmt::format(
-            "{} holds no mode (nothing would be known). Leave out --modes: they are searched for.",
-            file.string()));
-      return places;
-    }
-  }
-  return read_starts(file.string(), dim);
+  return usable(read_points(modes, target.dim(), "--modes"), target, "place", "--modes " + modes.string());
 }
 
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
@@ -143,7 +100,7 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
   const int d = context.target->dim();
   plan.known = read_starts(init, d);
   if (!modes.empty()) {
-    const auto places = read_places(modes, d);
+    const auto places = read_points(modes, d, "--modes");
     SearchResult given = modes_at(context, unit, places);
     if (given.library.size() > 1) return given;
     plan.known.insert(plan.known.end(), places.begin(), places.end());
@@ -169,7 +126,7 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
         "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
         "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
         far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", 1000 + 10.0 * d));
-  const auto given = modes.empty() ? std::vector<Eigen::VectorXd>{} : read_places(modes, d);
+  const auto given = modes.empty() ? std::vector<Eigen::VectorXd>{} : read_points(modes, d, "--modes");
   const int places = int(given.size());
   if (found.stopped == kSearchGiven && places > n)
     warnings.push_back(fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",

@@ -14,11 +14,7 @@ std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
 /// Them again; UserError where the target's log density is not finite at one of them, in single precision.
 std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target);
 
-/// The places of `--modes`: of the modes.json of `lockstep modes`, or of a file as `--init` takes it. UserError unless they
-/// are finite points of `dim` coordinates.
-std::vector<Eigen::VectorXd> read_places(const std::filesystem::path& file, int dim);
-
-/// Them again, none without a file; UserError as of usable_starts.
+/// The places of `--modes`, none without a file; UserError as of usable_starts.
 std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target);
 
 /// The modes that a run goes by: those of `--modes` where two or more are given (one alone would leave nothing to compare),

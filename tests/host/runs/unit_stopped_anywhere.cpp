@@ -158,6 +158,21 @@ TEST_F(StoppedAnywhere, RegenerationsThatLearn) {
       [&](const RunContext& c, auto run) { agrees(c, run); });
 }
 
+// The search may spend next to nothing: chains come upon more, and are warmed up again.
+TEST_F(StoppedAnywhere, WarmUpsThatCameUponModes) {
+  const testing::Job job{.target = "mixture20", .iterations = 200, .chains = 32, .warmup = 60};
+  const auto change = [](ChainRunOptions& o) {
+    o.units = {0}, o.searches = true, o.planned = 100, o.init_scale = 0.3, o.overview = 100;
+  };
+  const RunOptions run = testing::run_of(job);
+  const auto target = build_target(run);
+  ChainRunOptions options{run, {0}};
+  change(options);
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
+  EXPECT_GT(run_chains(make_context(run, *target, "stops"), config, options).modes[0].met, 0);
+  sampler_agrees(job, change, [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
 Numbers of_search(const SearchResult& r) {
   Numbers all = {r.starts, r.ended, r.rejected, r.gradients, double(r.library.size())};
   for (int k = 0; k < r.library.size(); ++k)
