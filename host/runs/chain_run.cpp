@@ -85,9 +85,10 @@ void meet_modes(const RunContext& context, const ChainRunOptions& options, doubl
   if (result.modes.empty()) return;
   const std::vector<double> equally;
   const SeenDraws draws{result.overview.x(), equally, std::size_t(options.chains)};
-  SearchResult& modes = result.modes[0];
-  modes = with_modes_met(context, options.units[0], modes, draws, std::max(options.planned, gradients));
-  result.frozen.search_gradients[0] = modes.gradients;
+  SearchResult more =
+      with_modes_met(context, options.units[0], result.modes[0], draws, std::max(options.planned, gradients));
+  result.frozen.search_gradients[0] += more.gradients - result.modes[0].gradients;
+  result.modes[0] = std::move(more);
 }
 
 }  // namespace
