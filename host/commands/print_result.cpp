@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/commands/table.hpp"
@@ -78,8 +79,7 @@ void print_modes(const ModesSummary& m) {
     fmt::print("; none should hold over 1 %, and visits to each are not asked for");
   if (m.expected && *m.expected > 0) {
     if (*m.expected == 1)
-      fmt::print("; {} visited as it should be",
-                 *m.visited == 1 ? "the one that should hold over 1 % was" : "it was not");
+      fmt::print("; the one that should hold over 1 % was{} visited", *m.visited == 1 ? "" : " not");
     else if (*m.visited == *m.expected)
       fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
     else
@@ -129,6 +129,9 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   print_shares(d.modes.shares);
   fmt::print("\nverdict: {}", r.verdict);
   for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
+  const auto off = [](const std::string& w) { return w.find("standard errors from the truth") != w.npos; };
+  if (r.failed_gates.empty() && std::any_of(r.warnings.begin(), r.warnings.end(), off))
+    fmt::print(", by what a run can see: the truth known of this target is missed (below)");
   fmt::print("\n");
   if (!r.failed_gates.empty())
     fmt::print(

@@ -28,9 +28,9 @@ void check_init(const std::string& init, const std::string& name) {
     const char* end = init.data() + init.size();
     const auto [stop, error] = std::from_chars(begin, end, radius);
     const bool good = init.starts_with("uniform:") && error == std::errc() && stop == end;
-    if (good && radius > 0 && std::isfinite(radius)) return;
+    if (good && radius > 0 && radius <= SettingsReader::kMostPositive) return;
     throw UserError(
-        fmt::format("{} is '{}' (starts are drawn uniformly from [-R, R] in each coordinate, R > 0). "
+        fmt::format("{} is '{}' (starts are drawn uniformly from [-R, R] in each coordinate, 0 < R <= 1e15). "
                     "Write uniform:R, such as uniform:2.",
                     name, init));
   }

@@ -13,10 +13,23 @@ namespace {
 using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix = Eigen::MatrixXd;
 
-constexpr int kMostOwnRows = 50;
+constexpr int kMostOwnRows = 50, kMostOwn = 16, kMostOwnNumbers = 1 << 15;
 constexpr double kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
 constexpr double kFloor = 0.02;                              // of an even share
 constexpr double kDefensiveOfOne = 0.5;
+
+/// How far normals of one matrix times a number each are from these, in nats (Kullback & Leibler 1951), the mean by weight:
+/// d/2 log of the mean eigenvalue of F^-1 L (F^-1 L)' less half the sum of their logs.
+double nats_apart(const std::vector<NormalComponent>& components, const Matrix& factor) {
+  const double d = double(factor.rows());
+  double sum = 0, total = 0;
+  for (const auto& c : components) {
+    const Matrix z = factor.triangularView<Eigen::Lower>().solve(c.factor);
+    sum += c.weight * (0.5 * d * std::log(z.squaredNorm() / d) - z.diagonal().array().abs().log().sum());
+    total += c.weight;
+  }
+  return sum / total;
+}
 
 /// The matrix that the covariances of these components resemble, each divided by det^(1/d); its factor.
 Matrix common_factor(const std::vector<NormalComponent>& components) {
@@ -71,15 +84,6 @@ std::vector<double> width_of(const BaseDensity& base) {
   return width;
 }
 
-bool wants_tied_base(const ModeLibrary& library) {
-  return std::min(library.parts(), most_used_modes(library.dim())) * library.dim() > kMostOwnRows;
-}
-
-double most_base_numbers(int dim) {
-  const int own = 1 + std::max(1, kMostOwnRows / dim);
-  return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + most_used_modes(dim), dim));
-}
-
 std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
   const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
   const auto order = library.by_mass();
@@ -104,6 +108,20 @@ std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
   const double most = std::max_element(normals.begin(), normals.end(), by_weight)->weight;
   for (NormalComponent& n : normals) n.weight = std::exp(0.5 * (n.weight - most));
   return normals;
+}
+
+bool wants_tied_base(const ModeLibrary& library) {
+  constexpr double kAlike = 0.1;
+  const std::vector<NormalComponent> modes = mode_normals(library);
+  const int count = int(modes.size()), d = library.dim();
+  if (count * d <= kMostOwnRows) return false;
+  return count > kMostOwn || double(count) * d * d > kMostOwnNumbers ||
+         nats_apart(modes, common_factor(modes)) < kAlike;
+}
+
+double most_base_numbers(int dim) {
+  const int own = 1 + std::max({1, kMostOwnRows / dim, std::min(kMostOwn, kMostOwnNumbers / (dim * dim))});
+  return std::max(NormalMixture::length(own, dim), TiedMixture::length(1 + most_used_modes(dim), dim));
 }
 
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, const Matrix& covariance,

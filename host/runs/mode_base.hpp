@@ -33,13 +33,14 @@ std::vector<NormalComponent> mode_normals(const ModeLibrary& library);
 
 /// A defensive mixture: the share `defensive` (half beside one mode) is the normal of the moments given (a scout's),
 /// with 1.5 times their covariance; the rest are normals at the 32 largest modes with 1.2 times their covariances, by
-/// the square roots of their masses, each at least a fiftieth of an even share. Where matrices for all would cost too much (K d > 50) those of the modes are
-/// one matrix times a number each: the mean of their covariances in units of their volumes, and what gives each its
-/// own mean variance in terms of that.
+/// the square roots of their masses, each at least a fiftieth of an even share. `tied`: covariances of the modes are one matrix times a number each: the mean of
+/// their covariances in units of their volumes, and what gives each its own mean variance in terms of that.
 BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean,
                       const Eigen::MatrixXd& covariance, bool tied, double defensive = 0.2);
 /// How wide such a base is along each axis: the mixture as a whole, or its defensive part, which alone has to hold tails.
 std::vector<double> width_of(const BaseDensity& base);
+/// Whether a matrix for each of K modes would cost too much: where K d > 50, if they are nearly one matrix times a number each
+/// (.1 nat), or more than 16, or K d^2 > 2^15. A target whose few modes are of shapes of their own is no cheaper than they.
 bool wants_tied_base(const ModeLibrary& library);
 /// Numbers of the longest of them (Engine::set_base).
 double most_base_numbers(int dim);

@@ -44,8 +44,9 @@ class SettingsReader {
 
   std::string get(const std::string& key, const char* fallback);
 
-  double positive(const std::string& key, double fallback);                           ///< > 0
-  double non_negative(const std::string& key, double fallback);                       ///< >= 0
+  static constexpr double kMostPositive = 1e15;
+  double positive(const std::string& key, double fallback);      ///< > 0, <= kMostPositive
+  double non_negative(const std::string& key, double fallback);  ///< >= 0
   double in_range(const std::string& key, double fallback, double low, double high);  ///< low <= x <= high
   std::int64_t integer(const std::string& key, std::int64_t fallback, std::int64_t low,
                        std::int64_t high = any_integer);

@@ -118,7 +118,6 @@ TEST(ModeBase, IsDefensive) {
 TEST(ModeBase, OfManyNumbersSharesOneMatrix) {
   std::vector<double> equal(8, 0.0);
   const auto modes = library(9, equal);
-  ASSERT_TRUE(wants_tied_base(modes));
   const BaseDensity base = mode_base(modes, Vector::Zero(9), 30 * Matrix::Identity(9, 9), true);
   ASSERT_TRUE(base.tied);
   const Matrix& shared = base.components[1].factor;
@@ -144,6 +143,27 @@ TEST(ModeBase, OfManyNumbersSharesOneMatrix) {
     const Matrix own = Eigen::Map<const ByRows>(m.factor.data(), 9, 9);
     EXPECT_NEAR((exact.components[k + 1].factor - std::sqrt(1.2) * own).norm(), 0, 1e-9);
   }
+}
+
+// A matrix for each, where that says more than one for all and is not many times a target's cost.
+TEST(ModeBase, HasMatricesOfTheirOwnForFewModesOfDifferentShapes) {
+  const auto of = [](int d, int count, double bend) {
+    ModeLibrary modes(d);
+    for (int k = 0; k < count; ++k) {
+      ByRows factor = (1 + k) * ByRows::Identity(d, d);
+      factor(k % d, k % d) *= bend;
+      modes.add(mode(Vector::Constant(d, 5.0 * k), factor, 0, 0.3));
+    }
+    return modes;
+  };
+  EXPECT_FALSE(wants_tied_base(of(5, 10, 1)));  // few numbers
+  EXPECT_TRUE(wants_tied_base(of(10, 10, 1)));  // alike
+  // Of one axis in ten twice as wide the others' common matrix is off by 5 log(1.3) - log 2 nats at the least.
+  EXPECT_TRUE(wants_tied_base(of(10, 10, 1.2)));
+  EXPECT_FALSE(wants_tied_base(of(10, 10, 3)));
+  EXPECT_FALSE(wants_tied_base(of(40, 10, 10)));
+  EXPECT_TRUE(wants_tied_base(of(10, 17, 3)));  // many
+  EXPECT_TRUE(wants_tied_base(of(100, 4, 10)));
 }
 
 TEST(ModeBase, IsNoLongerThanIsPlannedFor) {

@@ -125,6 +125,7 @@ TEST(SettingsReader, RefusesWrongValues) {
       {nan, [](auto& r) { r.get("k", 1.0); }, "is nan (it must be a finite number)."},
       {nan, [](auto& r) { r.positive("k", 1.0); }, "(it must be a finite number)."},
       {0, [](auto& r) { r.positive("k", 1.0); }, "is 0 (it must be greater than 0)."},
+      {1e300, [](auto& r) { r.positive("k", 1.0); }, "is 1e+300 (it must be 1e15 at most"},
       {-1, [](auto& r) { r.non_negative("k", 1.0); }, "is -1 (it must not be negative)."},
       {1.5, [](auto& r) { r.in_range("k", 0.5, 0, 1); }, "is 1.5 (it must be a number from 0 to 1)."},
       {1.5, [](auto& r) { r.get("k", 1); }, "is 1.5 (it must be a whole number from -2147483648 to"},
