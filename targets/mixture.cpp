@@ -118,13 +118,14 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
       in.fail("entry " + std::to_string(bad - a.values.begin() + 1) + " of " + name + " is not positive (" +
               why);
   };
-  const auto expect_in_reach = [&](const std::vector<double>& values, const std::string& name, double most) {
+  const auto expect_in_reach = [&](const std::vector<double>& values, const std::string& name,
+                                   const std::string& most) {
     for (const double v : values)
-      if (!(std::abs(v) <= most))
-        in.fail(name + " has an entry beyond " + (most > 1e15 ? "1e30" : "1e15") +
+      if (!(std::abs(v) <= std::stod(most)))
+        in.fail(name + " has an entry beyond " + most +
                 " (squares of lengths are to be numbers in single precision). Measure in a larger unit");
   };
-  expect_in_reach(means.values, "means", 1e15);
+  expect_in_reach(means.values, "means", "1e15");
   expect_positive(weights, "weights", "a component must have weight). Leave that component out");
   MixtureParameters p{d, means.values, weights.values, {}, {}};
   if (in.has("sds") == in.has("covariances"))
@@ -135,12 +136,12 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
     const DataArray sds = in.array("sds");
     expect(sds, "sds", {k});
     expect_positive(sds, "sds", "a standard deviation is above zero). Correct it");
-    expect_in_reach(sds.values, "sds", 1e15);
+    expect_in_reach(sds.values, "sds", "1e15");
     p.sds = sds.values;
   } else {
     const DataArray s = in.array("covariances");
     expect(s, "covariances", {k, d, d});
-    expect_in_reach(s.values, "covariances", 1e30);
+    expect_in_reach(s.values, "covariances", "1e30");
     p.covariances = s.values;
     for (int c = 0; c < k; ++c) {
       const Matrix m = Eigen::Map<const Matrix>(s.values.data() + std::size_t(c) * d * d, d, d);

@@ -91,7 +91,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
              : "Standard deviation of the normal where scout and search for modes begin.",
        true},
       {"--modes", "FILE", text, starts,
-       modes ? "Show these instead of searching: modes.json, or places as of --init."
+       modes ? "Show these instead of searching: modes.json, summary.json of a run, or places as of --init."
              : "Modes that are known: modes.json, summary.json of a run, or places as of --init."},
       {"--seed", "N", number, starts, "Seed; the same seed gives the same bytes.", true},
       device,
@@ -192,7 +192,7 @@ const std::vector<CommandText>& command_texts() {
        "--out run1\n\n"
        "A file for --init holds one start a row, which the chains share out:\n"
        "JSON, {\"x\": [[0, 0], [5, 5]]}, or CSV or .npy with a column for each axis (CSV with or without a "
-       "header)."},
+       "header);\nor modes.json of lockstep modes, or summary.json of a run: the modes that these list."},
       {"evidence", "", "",
        "Estimate the logarithm of a target's normalising constant (the evidence).\n"
        "Runs until the standard error is small or the budget of gradients is spent.",

@@ -21,7 +21,7 @@ constexpr double kLeastDraws = 1e6;     // all the same, for what no draw has me
 constexpr double kLittleBeyond = 0.01;  // of the target, by the trial
 constexpr int kLeastBatches = 8;        // of fewer, errors are not to be relied on
 constexpr double kWorth = 2;            // variance of a draw's estimates over those of an independent draw
-constexpr double kMostTrial = 0.1;      // of what may be spent
+constexpr double kMostTrial = 0.2;      // of what may be spent
 constexpr int kLeastTrial = 2048, kTrialOfControl = 16, kMostAtOnce = 8192, kManyNumbers = 1 << 20;
 
 /// The run has jumps and numbers of its own; draws and their densities need none.

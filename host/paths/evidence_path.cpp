@@ -201,12 +201,11 @@ void judge_base(MethodResult& f, const EvidenceConfig& c, const PathBase& base, 
 MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   const RunOptions& run = whole.run;
   Stage<SearchResult> search(*plain.stages, "modes");
+  SearchPlan plan;
+  plan.init_scale = run.init_scale;
+  plan.gradients = kSearchShare * planned_gradients(whole.config, run);
   const SearchResult& modes =
-      search.done()
-          ? search.result()
-          : search.keep(find_modes(plain, 0, run.init, run.modes,
-                                   {.init_scale = run.init_scale,
-                                    .gradients = kSearchShare * planned_gradients(whole.config, run)}));
+      search.done() ? search.result() : search.keep(find_modes(plain, 0, run.init, run.modes, plan));
   RunContext context = whole.config.mode_jumps ? with_jumps(plain, modes.library) : plain;
   EvidenceConfig c = whole.config;
   double searched = modes.gradients;
@@ -220,8 +219,7 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
   const SeenDraws draws{f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))};
-  const SearchResult met =
-      f.interrupted ? modes : with_modes_met(plain, 0, modes, draws, planned_gradients(whole.config, run));
+  const SearchResult met = f.interrupted ? modes : with_modes_met(plain, 0, plan, modes, draws);
   searched += met.gradients - modes.gradients;
   f.preparation += searched;
   f.search = searched;

@@ -90,6 +90,7 @@ class WarmUp {
     }
     if (config_.adapt) tuner_->freeze();
     out_.jump_acceptance = jumps_.accepted / jumps_.proposed;
+    out_.warmup_transitions = double(per_) * double(iterations_);
     hand_on(*engine);
     return std::move(out_);
   }
@@ -331,8 +332,10 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     if (!next.done()) {
       Stage<Adapted> warm_up(*context.stages, "warm-up");
       if (!warm_up.done()) warm_up.keep(warmed_up(context, config, options, found, modes, units));
-      out = warm_up.result();
-      if (pass == kMostWarmUps || !more_modes(context, options, out, modes)) break;
+      if (pass == kMostWarmUps || !more_modes(context, options, warm_up.result(), modes)) {
+        out = std::move(warm_up.result());
+        break;
+      }
       next.keep(std::move(modes));
     }
     modes = next.result();

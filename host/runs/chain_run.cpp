@@ -79,18 +79,6 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
   return end;
 }
 
-/// Adds those of the first unit that its chains have come upon.
-void meet_modes(const RunContext& context, const ChainRunOptions& options, double gradients,
-                ChainRunResult& result) {
-  if (result.modes.empty()) return;
-  const std::vector<double> equally;
-  const SeenDraws draws{result.overview.x(), equally, std::size_t(options.chains)};
-  SearchResult more =
-      with_modes_met(context, options.units[0], result.modes[0], draws, std::max(options.planned, gradients));
-  result.frozen.search_gradients[0] += more.gradients - result.modes[0].gradients;
-  result.modes[0] = std::move(more);
-}
-
 }  // namespace
 
 LaunchSpec ChainRunOptions::launch(const RunContext& context, const SamplerConfig& config) const {
@@ -146,8 +134,8 @@ void set_frozen(Engine& engine, const SamplerConfig& config, const std::vector<s
   if (layout.dense_metric) set_axis(engine, layout.metric_factor(), frozen.factor, layout.triangle());
 }
 
-ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
-                          const ChainRunOptions& options) {
+static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConfig& config,
+                                      const ChainRunOptions& options) {
   Stage<Adapted> warm_up(*plain.stages, "warm-up");
   Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(plain, config, options));
   const bool jumps = config.mode_jumps && adapted.jumps();
@@ -221,8 +209,23 @@ ChainRunResult run_chains(const RunContext& plain, const SamplerConfig& config,
   if (context.regeneration)
     result.tours = tours_of(engine->fields(), int(options.units.size()), options.chains, dim);
   learner.finish(result);
-  if (!result.interrupted) meet_modes(plain, options, recording.stat(stat_gradients), result);
   return result;
+}
+
+/// Of the first unit, whose overview there is, its chains may have come upon more modes.
+ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
+                          const ChainRunOptions& options) {
+  ChainRunResult r = recorded_chains(context, config, options);
+  if (r.modes.empty() || r.interrupted) return r;
+  const std::vector<double> equally;
+  SearchPlan plan;
+  plan.init_scale = options.init_scale;
+  plan.gradients = kSearchShare * std::max(options.planned, r.units[0].stats[stat_gradients]);
+  SearchResult more = with_modes_met(context, options.units[0], plan, r.modes[0],
+                                     SeenDraws{r.overview.x(), equally, std::size_t(options.chains)});
+  r.frozen.search_gradients[0] += more.gradients - r.modes[0].gradients;
+  r.modes[0] = std::move(more);
+  return r;
 }
 
 }  // namespace lockstep

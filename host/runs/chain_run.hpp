@@ -81,7 +81,7 @@ struct Adapted {
   std::vector<double> warmup_step_size;  // [draw]
   std::vector<double> positions;         // [row][unit * chains], then carried fields (carried_fields.hpp)
   std::vector<int> superchain;           // [chain of a unit]
-  double warmup_seconds = 0;
+  double warmup_seconds = 0, warmup_transitions = 0;  // the latter of one unit
   double jump_acceptance = NAN;  // in the second half of the warm-up, where chains jump between modes
   bool of_modes() const { return !frozen.full_base.empty() && frozen.full_base[0].components.size() > 1; }
   /// Whether that is worth their gradients; chains must also reach all of a base that is made of modes.
@@ -96,6 +96,7 @@ struct Adapted {
     archive("positions", positions);
     archive("superchain", superchain);
     archive("warmup_seconds", warmup_seconds);
+    archive("warmup_transitions", warmup_transitions);
     archive("jump_acceptance", jump_acceptance);
     archive("modes", modes);
   }

@@ -4,32 +4,28 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/mode_visits.hpp"
 #include "host/runs/modes_met.hpp"
 #include "host/runs/starts.hpp"
 
 namespace lockstep {
 namespace {
 
-/// Where chains of a unit are, [d][sample, chain].
-PointEngine::Rows places_of(const Adapted& out, int d, const ChainRunOptions& options, Eigen::Index unit) {
+constexpr double kMostPrepared = 0.5;  // of a budget that pays for warm-ups too
+
+/// Where chains of a unit are, or of all where they adapt together: [d][sample, chain].
+PointEngine::Rows places_of(const Adapted& out, int d, const ChainRunOptions& options, std::size_t unit) {
   const ModelSpec& model = out.frozen.model;
   const int samples = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1;
-  const Eigen::Index chains = options.chains, total = chains * Eigen::Index(options.units.size());
+  const std::size_t total = std::size_t(options.chains) * options.units.size(),
+                    chains = options.pooled ? total : std::size_t(options.chains), first = unit * chains;
   PointEngine::Rows places(d, samples * chains);
   for (int s = 0; s < samples; ++s)
     for (int i = 0; i < d; ++i)
-      for (Eigen::Index c = 0; c < chains; ++c)
-        places(i, s * chains + c) = out.positions[(s * d + i) * total + unit * chains + c];
+      for (std::size_t c = 0; c < chains; ++c)
+        places(i, Eigen::Index(s * chains + c)) = out.positions[std::size_t(s * d + i) * total + first + c];
   return places;
 }
-/// Whether one has a mode, of more than a hundredth of what it knows, that the other has not.
-bool knows_more(const ModeLibrary& one, const ModeLibrary& other) {
-  const double least = one.log_total() + std::log(kExpectedShare);
-  for (int k = 0; k < one.size(); ++k)
-    if (one[k].best_log_mass() > least && other.nearest(one[k].place.data(), 1) < 0) return true;
-  return false;
-}
+
 }  // namespace
 
 FoundModes found_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -60,25 +56,32 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 
 bool more_modes(const RunContext& context, const ChainRunOptions& options, const Adapted& out,
                 FoundModes& modes) {
-  bool any = false;
+  if (options.warmup == 0) return false;  // chains are where they began
+  bool any = false, pays = true;
   const std::vector<double> warm_up = out.frozen.warmup_gradients;
   for (std::size_t u = 0; u < modes.of.size(); ++u) {
-    const SearchResult& before = modes.of[u];
+    SearchResult& known = modes.of[u];
+    if (!known.grows()) continue;
+    const ModeLibrary before = known.library;
     double planned = std::max(options.planned, options.gradients);
-    const bool is_known = planned > 0 || options.warmup == 0;
-    if (!is_known) planned = warm_up[u] * double(options.iterations) / double(options.warmup);
+    const bool was_planned = planned > 0;
+    if (!was_planned)
+      planned = warm_up[u] / out.warmup_transitions * double(options.chains) * double(options.iterations);
     SearchPlan plan;
     plan.init_scale = options.init_scale;
     plan.gradients = kSearchShare * planned;
-    const SearchResult on = is_known ? before : search_on(context, options.units[u], plan, before);
-    SearchResult more =
-        with_modes_met(context, options.units[u], on,
-                       places_of(out, context.target->dim(), options, Eigen::Index(u)), planned);
-    any = any || knows_more(more.library, before.library);
-    modes.of[u] = std::move(more);
+    if (!was_planned) known = search_on(context, options.units[u], plan, known);
+    known = with_modes_met(context, options.units[u], plan, known,
+                           places_of(out, context.target->dim(), options, u));
+    any = any || new_modes(known.library, before) > 0;
+    if (options.whole_budget) {
+      const double spent = out.frozen.scout_gradients[u] + known.gradients + modes.warm_ups[u] + warm_up[u];
+      pays = pays && spent + warm_up[u] <= kMostPrepared * options.gradients;
+    }
   }
-  for (std::size_t u = 0; u < modes.of.size() && any; ++u) modes.warm_ups[u] += warm_up[u];
-  return any;
+  if (!any || !pays) return false;
+  for (std::size_t u = 0; u < modes.of.size(); ++u) modes.warm_ups[u] += warm_up[u];
+  return true;
 }
 
 }  // namespace lockstep

@@ -112,11 +112,11 @@ std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
 
 bool wants_tied_base(const ModeLibrary& library) {
   constexpr double kAlike = 0.1;
-  const std::vector<NormalComponent> modes = mode_normals(library);
-  const int count = int(modes.size()), d = library.dim();
+  const int d = library.dim(), count = std::min(library.parts(), most_used_modes(d));
   if (count * d <= kMostOwnRows) return false;
-  return count > kMostOwn || double(count) * d * d > kMostOwnNumbers ||
-         nats_apart(modes, common_factor(modes)) < kAlike;
+  if (count > kMostOwn || double(count) * d * d > kMostOwnNumbers) return true;
+  const std::vector<NormalComponent> modes = mode_normals(library);
+  return nats_apart(modes, common_factor(modes)) < kAlike;
 }
 
 double most_base_numbers(int dim) {

@@ -192,12 +192,14 @@ void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDra
 
 /// Where no start of the search led, though chains came there, others may be where none has come.
 void judge_met(ModesVerdict& v, const SearchResult& found) {
-  if (found.met == 0 || found.stopped == kSearchGiven) return;
+  if (found.met == 0) return;
   if (v.failed.empty()) v.failed = "modes_mass";
   v.warnings.push_back(fmt::format(
-      "{} of the {} modes known chains came upon, and no start of the search led there: there may be others. "
-      "Where these are all, give them by --modes (summary.json of this run)",
-      found.met, found.library.size()));
+      "chains came upon {} of the {} modes known, {}: there may be others. Where these are all, give them by "
+      "--modes{}",
+      found.met, found.library.size(),
+      found.stopped == kSearchGiven ? "which are not among those given" : "where no start of the search led",
+      found.library.size() <= int(kMostShares) ? " (summary.json of this run lists them)" : ""));
 }
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
@@ -220,6 +222,20 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
         "the search for modes ended with its budget after {:.0f} starts, of which {:.0f} led "
         "to the {} found: there may be more; {}",
         found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n), advice));
+}
+
+/// Of several modes, where nothing says how much each should hold.
+void say_unknown(ModesVerdict& v, const ModeLibrary& library, const SeenDraws& draws, bool has_log_z,
+                 int threads) {
+  v.failed = "modes_mass";
+  if (!draws.x.empty())
+    v.summary.shares = shares_of(library, HousedDraws(library, draws, threads), NAN, threads);
+  v.warnings.push_back(fmt::format(
+      "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
+      draws.x.empty() ? "no draws are kept" : "how much each holds is not known well enough",
+      draws.x.empty() ? "fewer chains, or --draws"
+      : has_log_z     ? "its own log Z is no number; run longer"
+                      : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
 }
 
 }  // namespace
@@ -245,6 +261,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   v.summary.stopped = found.stopped;
   v.summary.starts = found.starts;
   v.summary.gradients = found.gradients;
+  v.summary.met = found.met;
   warn_of_unseen(v, found);
   if (found.astray()) {
     v.failed = "modes_mass";
@@ -278,13 +295,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     }
   } else if (draws.x.empty() ||
              (!own && !(scout_log_z && std::abs(total - *scout_log_z) <= std::log(kCoverage)))) {
-    v.failed = "modes_mass";
-    v.warnings.push_back(fmt::format(
-        "{} modes were found, and {} to say whether this run visits them as it should: {}", library.size(),
-        draws.x.empty() ? "no draws are kept" : "how much each holds is not known well enough",
-        draws.x.empty()     ? "fewer chains, or --draws"
-        : log_z.has_value() ? "its own log Z is no number; run longer"
-                            : "a sampler with a log Z can tell (pe, or lockstep evidence)"));
+    say_unknown(v, library, draws, log_z.has_value(), threads);
     return v;
   }
   const HousedDraws housed(library, draws, threads);

@@ -65,14 +65,20 @@ class Search {
   }
 
   SearchResult run() {
-    take_in_known();
+    if (!taken_up()) take_in_known();
     return rounds();
   }
   SearchResult on() {
-    round_ = 1;
-    cost_ = result_.gradients / result_.starts;
-    result_.stopped = "";
-    return rounds();
+    const double rejected = result_.rejected;
+    if (!taken_up()) {
+      round_ = 1;
+      cost_ = result_.gradients / result_.starts;
+      result_.stopped = "";
+      result_.rejected = 0;  // the same places would count again
+    }
+    SearchResult more = rounds();
+    more.rejected = std::max(more.rejected, rejected);
+    return more;
   }
   SearchResult of(const std::vector<Vector>& places) {
     for (const Vector& x : places) {
@@ -95,14 +101,19 @@ class Search {
 
   SearchResult beside(const ByRows& from) {
     const SearchResult found = result_;
-    const int known = found.library.size();
     const double least = highest_ + std::log(kExpectedShare);
+    bool any = false;
     descend(from);
-    int met = 0;
-    for (int k = known; k < result_.library.size(); ++k) met += result_.library[k].laplace_log_mass > least;
-    if (met == 0) result_ = found;
-    result_.met += met;
-    return ended(met > 0);
+    for (int k = found.library.size(); k < result_.library.size(); ++k)
+      any = any || result_.library[k].laplace_log_mass > least;
+    SearchResult more = ended(any);
+    const int met = new_modes(more.library, found.library);
+    const double gradients = more.gradients;
+    if (met == 0) more = found;
+    more.met += met;
+    more.gradients = gradients;
+    more.rejected = found.rejected;
+    return more;
   }
 
   template <class Archive>
@@ -119,9 +130,9 @@ class Search {
   }
 
  private:
+  std::string name() const { return fmt::format("rounds {}", unit_); }
+  bool taken_up() { return context_.stages->take_up(name(), *this); }
   SearchResult rounds() {
-    const std::string name = fmt::format("rounds {}", unit_);
-    context_.stages->take_up(name, *this);
     while (result_.stopped.empty()) {
       const double before = of_descents(), made = result_.starts;
       const ByRows from = starts();
@@ -135,13 +146,19 @@ class Search {
       if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
       ++round_;
       result_.stopped = reason();
-      context_.stages->save(name, *this);
+      context_.stages->save(name(), *this);
       context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
     }
     return ended(true);
   }
   SearchResult ended(bool anew) {
     if (anew) {
+      // What a mode was thought to hold may be another's home now, and its halos would be found again.
+      for (int k = 0; k < result_.library.size(); ++k) {
+        Mode& mode = result_.library[k];
+        mode.log_mass = mode.core_log_mass = mode.effective_share = NAN;
+        mode.halos.clear();
+      }
       raise_specks();
       drop_negligible();
       result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
@@ -453,11 +470,20 @@ SearchResult search_on(const RunContext& context, std::uint32_t unit, const Sear
   return Search(context, unit, more, found).on();
 }
 
-SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchResult& found,
-                          const ByRows& from) {
-  SearchPlan plan;
-  plan.gradients = kPlannedGradients;
+SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                          const SearchResult& found, const ByRows& from) {
   return Search(context, unit, plan, found).beside(from);
+}
+
+int new_modes(const ModeLibrary& library, const ModeLibrary& other) {
+  const double least = library.log_total() + std::log(kExpectedShare);
+  int count = 0;
+  for (int k = 0; k < library.size(); ++k) {
+    bool known = !(library[k].best_log_mass() > least);
+    for (int o = 0; o < other.size() && !known; ++o) known = other[o].place == library[k].place;
+    count += !known;
+  }
+  return count;
 }
 
 SearchResult modes_at(const RunContext& context, std::uint32_t unit, const std::vector<Vector>& places) {

@@ -65,6 +65,8 @@ struct SearchResult {
   bool astray() const { return rejected > total_hits() && library.size() > 0 && stopped != kSearchGiven; }
   /// Whether there are many modes, or more than are kept: then nothing is made of them that has to hold all of the target.
   bool full() const { return stopped == kSearchModes || library.size() >= kManyModes; }
+  /// Whether modes that are met later may be added.
+  bool grows() const { return library.size() > 0 && !full(); }
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -102,10 +104,12 @@ SearchResult search_modes(const RunContext& context, std::uint32_t unit, const S
 SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                        const SearchResult& found);
 
-/// What was found, and beside it the modes that descents from the columns of `from` find, if they hold a hundredth of the
-/// largest or more. Else nothing changes but the gradients.
-SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchResult& found,
-                          const PointEngine::Rows& from);
+/// What was found, and beside it the modes that descents from the columns of `from` find, if one is new_modes. Else nothing
+/// changes but the gradients. Of the plan the scale of the first steps and the budget are used.
+SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                          const SearchResult& found, const PointEngine::Rows& from);
+/// How many modes of a library hold over a hundredth of all that it knows, and are not in another, which it was made of.
+int new_modes(const ModeLibrary& library, const ModeLibrary& other);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
 /// a descent from it finds. Throws UserError where that is none either.

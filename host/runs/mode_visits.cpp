@@ -6,8 +6,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kShared = 32;  // modes whose shares are told
-
 /// Modes, then their halos as modes, and whose each is.
 ModeLibrary with_halos(const ModeLibrary& library, std::vector<int>& whose) {
   ModeLibrary parts = library;
@@ -69,7 +67,7 @@ std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& 
       total += draws.weight[i];
     }
   const auto largest_first = library.by_mass();
-  for (std::size_t i = 0; i < std::min(kShared, largest_first.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostShares, largest_first.size()); ++i) {
     const Mode& m = library[largest_first[i]];
     const Due due = due_of(m, log_z);
     double expected = due.known ? due.share : NAN;

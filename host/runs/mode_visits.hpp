@@ -11,6 +11,8 @@ namespace lockstep {
 
 inline constexpr double kExpectedShare = 0.01;  // that a mode should hold for anybody to ask for visits
 
+inline constexpr std::size_t kMostShares = 32;  // modes whose shares are told
+
 /// Shares of the draws, by weight: those that each mode is the home of, as its mass is counted, and those that it is
 /// nearest to, of which a mode among wider or denser ones may have some where it is no draw's home; and of the former those in
 /// its core, for what lies about a mode is at home there too, though nothing ever enters it. And how many of equal weight

@@ -9,13 +9,13 @@
 namespace lockstep {
 
 /// What a search has found, and what descents find beside it from places where chains are: one that has been hot comes where
-/// gradients do not point. From as many of the columns, evenly spread, as a hundredth of `gradients` pays for, 64 to 1,024. Of
-/// no known mode, or many (SearchResult::full), nothing is asked.
-SearchResult with_modes_met(const RunContext& context, std::uint32_t unit, const SearchResult& found,
-                            const PointEngine::Rows& places, double gradients);
+/// gradients do not point. From as many of the columns, evenly spread, as a twenty-fifth of plan.gradients
+/// pays for, 64 to 1,024. Of no known mode, or many (SearchResult::full), nothing is asked.
+SearchResult with_modes_met(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                            const SearchResult& found, const PointEngine::Rows& places);
 
 /// The same from draws that count, the last of all chains first.
-SearchResult with_modes_met(const RunContext& context, std::uint32_t unit, const SearchResult& found,
-                            const SeenDraws& draws, double gradients);
+SearchResult with_modes_met(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
+                            const SearchResult& found, const SeenDraws& draws);
 
 }  // namespace lockstep

@@ -50,15 +50,16 @@ Points read_points(const std::filesystem::path& file, int dim, const std::string
   const auto path = resolve_data_path(file, {});
   const auto kind = path.extension();
   const DataSet set = kind == ".csv" ? DataSet{{{"x", load_rows(path)}}, {}} : load_data(path);
-  if (const Json modes = modes_in(set.values); !modes.is_null())
-    return places_of(modes, file.string(), dim, option);
   const std::string name = kind == ".npy" ? path.stem().string() : "x";
   const DataReader data(set, (option == "--init" ? "starts (" : "modes (") + file.string() + ")");
-  if (!data.has(name))
+  if (!data.has(name)) {
+    if (const Json modes = modes_in(set.values); !modes.is_null())
+      return places_of(modes, file.string(), dim, option);
     throw UserError(
         fmt::format("{} {} holds no points (it has neither x, rows of {} numbers, nor a list of modes). Give "
-                    "such rows, modes.json of lockstep modes, or summary.json of a run",
+                    "such rows, modes.json of lockstep modes, or summary.json of a run.",
                     option, file.string(), dim));
+  }
   const Eigen::MatrixXd m = data.matrix(name, DataReader::any_size, dim);
   Points rows;
   for (Eigen::Index i = 0; i < m.rows(); ++i) rows.push_back(m.row(i));

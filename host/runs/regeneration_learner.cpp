@@ -154,6 +154,11 @@ void RegenerationLearner::finish(ChainRunResult& result) const {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     result.frozen.search_gradients[u] += gradients(u);
     result.tours[u].dropped_draws = dropped_draws(u);
+    // What it has learned a search has found.
+    SearchResult& found = result.modes[u];
+    const int known = found.library.size();
+    for (int k = known; k < units_[u].library.size(); ++k) found.library.add(units_[u].library[k]);
+    if (found.library.size() > known) found.held = {};
   }
 }
 

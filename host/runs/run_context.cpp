@@ -148,6 +148,17 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
   return s;
 }
 
+/// Bytes of its engines, and numbers beside them. Descents side by side, differences of gradients, a round's starts with their
+/// gradients and once more those that descend, and the library, which outlives them.
+static std::pair<double, double> search_memory(const RunContext& context, int dim) {
+  EngineSpec descents = engine_spec(context, {}, {0}, kTile);
+  descents.transition = find_transition("lbfgs");
+  descents.precision = Precision::double_;
+  const double d = dim, at_once = descents_at_once(dim), around = std::clamp(2 * d, 256.0, 1024.0);
+  return {std::ceil((at_once + around) / kTile) * double(context.target->engine(descents)->bytes()),
+          5 * d * (at_once + 2 * d) + 3 * d * starts_at_once(dim) + 2 * d * d * most_modes(dim)};
+}
+
 MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size) {
   const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, d = size.dim;
   const double rows = n * (d + 1), sums = kStatRows;
@@ -194,16 +205,12 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   stage(engine(path, size.adapting_units, double(size.particles), false), particles * 8 * d);
   stage(engine(model, size.adapting_units, double(size.crowd), false),
         particles * d + crowd * (3 * rows + sums + carried));
-  if (size.searches && size.dim <= kMostSearchedDim) {
-    // Descents side by side, differences of gradients, a round's starts with their gradients and once more those that
-    // descend, and the library, which outlives them.
-    EngineSpec descents = engine_spec(context, {}, {0}, kTile);
-    descents.transition = find_transition("lbfgs");
-    descents.precision = Precision::double_;
-    const double at_once = descents_at_once(size.dim), around = std::clamp(2 * d, 256.0, 1024.0);
-    stage(std::ceil((at_once + around) / kTile) * double(context.target->engine(descents)->bytes()),
-          5 * d * (at_once + 2 * d) + 3 * d * starts_at_once(size.dim) + 2 * d * d * most_modes(size.dim));
-  }
+  const auto stage_of_search = [&](double beside) {
+    if (!size.searches || size.dim > kMostSearchedDim) return;
+    const auto [of_engines, numbers] = search_memory(context, size.dim);
+    stage(of_engines, beside + numbers);
+  };
+  stage_of_search(particles * d + crowd * rows);
   // As many as Batches keeps, with the room that a growing vector has, and once more in a result.
   const double most = std::clamp(8192.0 / double(size.chains), 8.0, 128.0);
   const double batches = std::min(most, std::ceil(size.iterations / kChunk)),
@@ -224,7 +231,9 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
             overview * d + draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
   // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.
   const double seen = overview > 0 ? overview : draws;
-  stage(0, recorded + draws / 8 * bytes_of_draw + overview * d / 2 + seen * (d + quantities + 10));
+  const double kept = recorded + draws / 8 * bytes_of_draw + overview * d / 2;
+  stage_of_search(kept);  // from where chains have been
+  stage(0, kept + seen * (d + quantities + 10));
   return plan;
 }
 

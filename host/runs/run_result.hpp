@@ -189,6 +189,7 @@ struct ModesSummary {
   std::optional<int> found;  // none: not searched for
   std::string stopped;
   double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
+  int met = 0;  // that chains came upon, not the search
   std::optional<int> expected, visited;
   double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
   bool base = false;              // whether the base is a mixture of them
@@ -202,6 +203,7 @@ struct ModesSummary {
     archive.whole("gradients", gradients);
     archive.whole("least_hits", least_hits);
     archive.whole("most_hits", most_hits);
+    archive("met", met);
     archive("expected", expected);
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);

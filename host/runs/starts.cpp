@@ -112,7 +112,7 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
                                      const std::filesystem::path& modes, const SearchResult& found) {
   constexpr double kFar = 4;  // times the core, of squares
   std::vector<std::string> warnings;
-  const int d = target.dim(), n = found.library.size();
+  const int d = target.dim(), n = found.library.size() - found.met;
   double lowest = INFINITY;
   for (int k = 0; k < n; ++k) lowest = std::min(lowest, found.library[k].log_density);
   const double least = lowest - 1000 - 10.0 * d;  // a draw is d / 2 below its mode

@@ -145,8 +145,7 @@ std::vector<std::string> SettingsReader::get(const std::string& key,
 double SettingsReader::positive(const std::string& key, double fallback) {
   const Settings* value = find(key);
   if (value && !(number(key, *value) > 0)) refuse(key, "it must be greater than 0");
-  if (value && number(key, *value) > kMostPositive)
-    refuse(key, "it must be 1e15 at most: its square has to be a number in single precision");
+  if (value && number(key, *value) > kMostPositive) refuse(key, "it must be 1e15 at most");
   return get<double>(key, fallback);
 }
 

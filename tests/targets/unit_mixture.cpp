@@ -106,6 +106,8 @@ TEST(MixtureData, EveryMistakeIsNamed) {
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1, 1, 1}, {4}})), HasSubstr("sds has shape [4]"));
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, -1, 1}, {3}})),
               HasSubstr("entry 2 of sds is not positive"));
+  EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1e300, 1}, {3}})),
+              HasSubstr("sds has an entry beyond 1e15"));
   EXPECT_THAT(mixture_complaint(with(good, "covariances", full.arrays.at("covariances"))),
               HasSubstr("both or neither"));
   MemoryInput neither = good;

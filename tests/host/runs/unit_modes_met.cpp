@@ -28,6 +28,12 @@ struct ModesMet : ::testing::Test {
     in.arrays["sds"] = {{3, 0.3}, {2}};
     return in;
   }
+  /// Of a run of so many gradients.
+  static SearchPlan plan(double gradients) {
+    SearchPlan p;
+    p.gradients = kSearchShare * gradients;
+    return p;
+  }
   /// `count` places about 0, but for one in the narrow mode.
   static Rows places(int count, int there) {
     Rows x(kDim, count);
@@ -49,7 +55,7 @@ struct ModesMet : ::testing::Test {
 
 TEST_F(ModesMet, AreAddedAndWeighed) {
   ASSERT_EQ(found.library.size(), 1);
-  const SearchResult more = with_modes_met(c.context, 0, found, places(256, 100), 1e6);
+  const SearchResult more = with_modes_met(c.context, 0, plan(1e6), found, places(256, 100));
   ASSERT_EQ(more.library.size(), 2);
   EXPECT_EQ(more.met, 1);
   EXPECT_EQ(more.library[1].hits, 1);
@@ -62,7 +68,7 @@ TEST_F(ModesMet, AreAddedAndWeighed) {
 }
 
 TEST_F(ModesMet, NothingChangesWhereThereAreNone) {
-  const SearchResult more = with_modes_met(c.context, 0, found, places(256, -1), 1e6);
+  const SearchResult more = with_modes_met(c.context, 0, plan(1e6), found, places(256, -1));
   EXPECT_EQ(more.library.size(), 1);
   EXPECT_EQ(more.met, 0);
   EXPECT_EQ(more.library[0].hits, found.library[0].hits);
@@ -72,12 +78,12 @@ TEST_F(ModesMet, NothingChangesWhereThereAreNone) {
 TEST_F(ModesMet, OneChainOfManyIsSeenIfItsDrawsCount) {
   constexpr int kChains = 64, kTimes = 40;
   const auto x = draws(places(kChains * kTimes, (kTimes - 1) * kChains + 13));  // where it is in the end
-  EXPECT_EQ(with_modes_met(c.context, 0, found, SeenDraws{x, equally, kChains}, 1e4).met, 1);
+  EXPECT_EQ(with_modes_met(c.context, 0, plan(1e4), found, SeenDraws{x, equally, kChains}).met, 1);
   std::vector<double> log_weight(kChains * kTimes, 0.0);
-  EXPECT_EQ(with_modes_met(c.context, 0, found, SeenDraws{x, log_weight, kChains}, 1e4).met, 1);
+  EXPECT_EQ(with_modes_met(c.context, 0, plan(1e4), found, SeenDraws{x, log_weight, kChains}).met, 1);
   log_weight[(kTimes - 1) * kChains + 13] = -INFINITY;
-  EXPECT_EQ(with_modes_met(c.context, 0, found, SeenDraws{x, log_weight, kChains}, 1e4).met, 0);
-  EXPECT_EQ(with_modes_met(c.context, 0, found, SeenDraws{no_draws, equally, kChains}, 1e4).met, 0);
+  EXPECT_EQ(with_modes_met(c.context, 0, plan(1e4), found, SeenDraws{x, log_weight, kChains}).met, 0);
+  EXPECT_EQ(with_modes_met(c.context, 0, plan(1e4), found, SeenDraws{no_draws, equally, kChains}).met, 0);
 }
 
 // Of modes that the search had not found the run was to have as much as they hold, and there may be others.
@@ -86,7 +92,7 @@ TEST_F(ModesMet, TheRunIsJudgedByThem) {
   const auto x = draws(places(kChains * kTimes, kTimes * kChains - 1));
   const SeenDraws seen{x, equally, kChains};
   EXPECT_EQ(judge_modes(found, seen, LogZ{-0.51, 0.01}, {}, 1).failed, "");
-  const SearchResult more = with_modes_met(c.context, 0, found, seen, 1e6);
+  const SearchResult more = with_modes_met(c.context, 0, plan(1e6), found, seen);
   const ModesVerdict lost = judge_modes(more, seen, LogZ{-0.51, 0.01}, {}, 1);
   EXPECT_EQ(lost.failed, "modes");
   Rows half(kDim, kChains * kTimes);
@@ -95,11 +101,43 @@ TEST_F(ModesMet, TheRunIsJudgedByThem) {
   const auto y = draws(half);
   const ModesVerdict visited = judge_modes(more, {y, equally, kChains}, LogZ{0, 0.01}, {}, 1);
   EXPECT_EQ(visited.failed, "modes_mass");
-  EXPECT_THAT(visited.warnings,
-              ::testing::Contains(::testing::HasSubstr("1 of the 2 modes known chains came upon")));
+  EXPECT_THAT(
+      visited.warnings,
+      ::testing::Contains(::testing::HasSubstr("chains came upon 1 of the 2 modes known, where no start")));
   SearchResult given = more;
   given.stopped = kSearchGiven;
+  EXPECT_EQ(judge_modes(given, {y, equally, kChains}, LogZ{0, 0.01}, {}, 1).failed, "modes_mass");
+  given.met = 0;
   EXPECT_EQ(judge_modes(given, {y, equally, kChains}, LogZ{0, 0.01}, {}, 1).failed, "");
+}
+
+// A mode of a thousandth is no reason to say that nothing is known.
+TEST_F(ModesMet, CountFromAHundredthOn) {
+  auto in = nested();
+  in.arrays["weights"] = {{0.995, 0.005}, {2}};
+  testing::SearchCase<MixtureTarget> small(in);
+  const SearchResult wide = search_modes(small.context, 0, {.gradients = 2e4});
+  ASSERT_EQ(wide.library.size(), 1);
+  const SearchResult more = with_modes_met(small.context, 0, plan(1e6), wide, places(256, 100));
+  EXPECT_EQ(more.met, 0);
+  EXPECT_EQ(more.library.size(), 1);
+  EXPECT_GT(more.gradients, wide.gradients);
+}
+
+// What is weighed again holds as much as before, its halos once.
+TEST(ModesMetBesideAHalo, WeighedTwiceIsAsWeighedOnce) {
+  testing::MemoryInput in;
+  in.arrays["means"] = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0}, {3, 4}};
+  in.arrays["weights"] = {{0.3, 0.3, 0.4}, {3}};
+  in.arrays["sds"] = {{0.05, 2, 1}, {3}};
+  testing::SearchCase<MixtureTarget> c(in);
+  const SearchResult found = search_modes(c.context, 0, {.gradients = 2e5});
+  ASSERT_EQ(found.library.size(), 2);
+  ASSERT_EQ(found.library.parts(), 3);
+  const SearchResult on = search_on(c.context, 0, {.gradients = 4 * found.gradients}, found);
+  EXPECT_GT(on.starts, found.starts);
+  EXPECT_EQ(on.library.parts(), 3);
+  EXPECT_NEAR(on.library.log_total(), found.library.log_total(), 1e-6);
 }
 
 TEST_F(ModesMet, ASearchGoesOnFromWhatItHasFound) {

@@ -158,18 +158,34 @@ TEST_F(StoppedAnywhere, RegenerationsThatLearn) {
       [&](const RunContext& c, auto run) { agrees(c, run); });
 }
 
+SearchResult modes_of(const testing::Job& job, const std::function<void(ChainRunOptions&)>& change) {
+  const RunOptions run = testing::run_of(job);
+  const auto target = build_target(run);
+  ChainRunOptions options{run, {0}};
+  change(options);
+  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
+  return run_chains(make_context(run, *target, "stops"), config, options).modes[0];
+}
+
 // The search may spend next to nothing: chains come upon more, and are warmed up again.
 TEST_F(StoppedAnywhere, WarmUpsThatCameUponModes) {
   const testing::Job job{.target = "mixture20", .iterations = 200, .chains = 32, .warmup = 60};
   const auto change = [](ChainRunOptions& o) {
     o.units = {0}, o.searches = true, o.planned = 100, o.init_scale = 0.3, o.overview = 100;
   };
-  const RunOptions run = testing::run_of(job);
-  const auto target = build_target(run);
-  ChainRunOptions options{run, {0}};
-  change(options);
-  const SamplerConfig config = sampler_config(run, target->dim(), target->tails());
-  EXPECT_GT(run_chains(make_context(run, *target, "stops"), config, options).modes[0].met, 0);
+  EXPECT_GT(modes_of(job, change).met, 0);
+  sampler_agrees(job, change, [&](const RunContext& c, auto run) { agrees(c, run); });
+}
+
+// What iterations cost is known after the warm-up: the search goes on.
+TEST_F(StoppedAnywhere, SearchesThatGoOn) {
+  const testing::Job job{.target = "mixture20",
+                         .sampler_settings = {{"num_leapfrog", 64}},
+                         .iterations = 400,
+                         .chains = 8,
+                         .warmup = 60};
+  const auto change = [](ChainRunOptions& o) { o.units = {0}, o.searches = true, o.overview = 100; };
+  EXPECT_GT(modes_of(job, change).starts, 5000);  // 2,048 by what a descent costs
   sampler_agrees(job, change, [&](const RunContext& c, auto run) { agrees(c, run); });
 }
 
