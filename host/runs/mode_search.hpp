@@ -41,6 +41,7 @@ struct SearchPlan {
 /// Why a search ended.
 inline constexpr const char *kSearchHits = "hits", *kSearchBudget = "budget", *kSearchModes = "modes",
                             *kSearchGiven = "given", *kSearchDimension = "dimension";
+
 /// Dimensions beyond which nothing is searched: Hessians and covariances would take gigabytes.
 inline constexpr int kMostSearchedDim = 2000;
 
@@ -66,7 +67,7 @@ struct SearchResult {
   /// Whether there are many modes, or more than are kept: then nothing is made of them that has to hold all of the target.
   bool full() const { return stopped == kSearchModes || library.size() >= kManyModes; }
   /// Whether modes that are met later may be added.
-  bool grows() const { return library.size() > 0 && !full(); }
+  bool grows() const { return library.size() > 0 && !full() && library.dim() <= kMostSearchedDim; }
 
   template <class Archive>
   void fields(Archive& archive) {
