@@ -479,7 +479,8 @@ int new_modes(const ModeLibrary& library, const ModeLibrary& other) {
   const double least = library.log_total() + std::log(kExpectedShare);
   int count = 0;
   for (int k = 0; k < library.size(); ++k) {
-    bool known = !(library[k].best_log_mass() > least);
+    const Mode& mode = library[k];
+    bool known = !(resembles_normal(mode.effective_share, library.dim()) && mode.log_mass > least);
     for (int o = 0; o < other.size() && !known; ++o) known = other[o].place == library[k].place;
     count += !known;
   }

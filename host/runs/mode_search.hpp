@@ -109,7 +109,8 @@ SearchResult search_on(const RunContext& context, std::uint32_t unit, const Sear
 /// changes but the gradients. Of the plan the scale of the first steps and the budget are used.
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                           const SearchResult& found, const PointEngine::Rows& from);
-/// How many modes of a library hold over a hundredth of all that it knows, and are not in another, which it was made of.
+/// How many modes of a library that resemble a normal (along a ridge descents come to rest anywhere) hold over a hundredth of
+/// all that it knows, and are not in another, which it was made of.
 int new_modes(const ModeLibrary& library, const ModeLibrary& other);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
