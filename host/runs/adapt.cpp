@@ -332,7 +332,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     if (!next.done()) {
       Stage<Adapted> warm_up(*context.stages, "warm-up");
       if (!warm_up.done()) warm_up.keep(warmed_up(context, config, options, found, modes, units));
-      if (pass == kMostWarmUps || !more_modes(context, options, warm_up.result(), modes)) {
+      if (pass == kMostWarmUps || !more_modes(context, config, options, warm_up.result(), modes)) {
         out = std::move(warm_up.result());
         break;
       }

@@ -13,8 +13,8 @@ namespace {
 constexpr double kMostPrepared = 0.5;  // of a budget that pays for warm-ups too
 
 /// Where chains of a unit are, or of all where they adapt together: [d][sample, chain].
-PointEngine::Rows places_of(const Adapted& out, int d, const ChainRunOptions& options, std::size_t unit) {
-  const ModelSpec& model = out.frozen.model;
+PointEngine::Rows places_of(const Adapted& out, const ModelSpec& model, int d, const ChainRunOptions& options,
+                            std::size_t unit) {
   const int samples = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1;
   const std::size_t total = std::size_t(options.chains) * options.units.size(),
                     chains = options.pooled ? total : std::size_t(options.chains), first = unit * chains;
@@ -54,8 +54,8 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
   return modes;
 }
 
-bool more_modes(const RunContext& context, const ChainRunOptions& options, const Adapted& out,
-                FoundModes& modes) {
+bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                const Adapted& out, FoundModes& modes) {
   if (options.warmup == 0) return false;  // chains are where they began
   bool any = false, pays = true;
   const std::vector<double> warm_up = out.frozen.warmup_gradients;
@@ -72,7 +72,7 @@ bool more_modes(const RunContext& context, const ChainRunOptions& options, const
     plan.gradients = kSearchShare * planned;
     if (!was_planned) known = search_on(context, options.units[u], plan, known);
     known = with_modes_met(context, options.units[u], plan, known,
-                           places_of(out, context.target->dim(), options, u));
+                           places_of(out, config.model, context.target->dim(), options, u));
     any = any || new_modes(known.library, before) > 0;
     if (options.whole_budget) {
       const double spent = out.frozen.scout_gradients[u] + known.gradients + modes.warm_ups[u] + warm_up[u];

@@ -26,7 +26,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 /// Whether there are modes, of more than a hundredth of what is known, that the search before this warm-up did not find:
 /// chains are in them now; or it finds them gone on with, where what iterations cost was not known before; and another
 /// warm-up pays. Adds what is found in any case: jumps of the run go by it too.
-bool more_modes(const RunContext& context, const ChainRunOptions& options, const Adapted& out,
-                FoundModes& modes);
+bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                const Adapted& out, FoundModes& modes);
 
 }  // namespace lockstep

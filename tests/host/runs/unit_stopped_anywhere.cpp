@@ -92,8 +92,8 @@ void sampler_agrees(
   change(options);
   test(make_context(run, *target, "stops"), [&](const RunContext& context) {
     const ChainRunResult r = run_chains(context, config, options);
-    Numbers all =
-        joined(r.frozen.step_size, r.frozen.trajectory_time, r.frozen.scale, r.frozen.warmup_gradients);
+    Numbers all = joined(r.frozen.step_size, r.frozen.trajectory_time, r.frozen.scale,
+                         r.frozen.warmup_gradients, r.frozen.search_gradients);
     for (const UnitMoments& u : r.units) all = joined(all, u.sums, u.stats);
     for (const LogZ& z : r.log_z) all = joined(all, Numbers{z.estimate, z.se});
     return joined(all, r.draws.x, r.warmup.x, r.warmup_step_size);
@@ -180,10 +180,10 @@ TEST_F(StoppedAnywhere, WarmUpsThatCameUponModes) {
 // What iterations cost is known after the warm-up: the search goes on.
 TEST_F(StoppedAnywhere, SearchesThatGoOn) {
   const testing::Job job{.target = "mixture20",
-                         .sampler_settings = {{"num_leapfrog", 64}},
-                         .iterations = 400,
+                         .sampler_settings = {{"num_leapfrog", 256}},
+                         .iterations = 200,
                          .chains = 8,
-                         .warmup = 60};
+                         .warmup = 20};
   const auto change = [](ChainRunOptions& o) { o.units = {0}, o.searches = true, o.overview = 100; };
   EXPECT_GT(modes_of(job, change).starts, 5000);  // 2,048 by what a descent costs
   sampler_agrees(job, change, [&](const RunContext& c, auto run) { agrees(c, run); });
