@@ -125,6 +125,12 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
         in.fail(name + " has an entry beyond " + most +
                 " (squares of lengths are to be numbers in single precision). Measure in a larger unit");
   };
+  const auto expect_wide = [&](double least, const std::string& name) {
+    if (!(least >= 1e-15))
+      in.fail(name +
+              " has a standard deviation below 1e-15 (its square in single precision is to be a number "
+              "above zero). Measure in a smaller unit");
+  };
   expect_in_reach(means.values, "means", "1e15");
   expect_positive(weights, "weights", "a component must have weight). Leave that component out");
   MixtureParameters p{d, means.values, weights.values, {}, {}};
@@ -137,6 +143,7 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
     expect(sds, "sds", {k});
     expect_positive(sds, "sds", "a standard deviation is above zero). Correct it");
     expect_in_reach(sds.values, "sds", "1e15");
+    expect_wide(*std::min_element(sds.values.begin(), sds.values.end()), "sds");
     p.sds = sds.values;
   } else {
     const DataArray s = in.array("covariances");
@@ -145,10 +152,12 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
     p.covariances = s.values;
     for (int c = 0; c < k; ++c) {
       const Matrix m = Eigen::Map<const Matrix>(s.values.data() + std::size_t(c) * d * d, d, d);
+      const Eigen::LLT<Matrix> factor(m);
+      const std::string name = "covariances[" + std::to_string(c) + "]";
       if ((m - m.transpose()).cwiseAbs().maxCoeff() > 1e-10 * m.cwiseAbs().maxCoeff() ||
-          Eigen::LLT<Matrix>(m).info() != Eigen::Success)
-        in.fail("covariances[" + std::to_string(c) +
-                "] is not symmetric positive definite (it is no covariance matrix). Correct it");
+          factor.info() != Eigen::Success)
+        in.fail(name + " is not symmetric positive definite (it is no covariance matrix). Correct it");
+      expect_wide(factor.matrixLLT().diagonal().minCoeff(), name);
     }
   }
   return build_mixture(p);

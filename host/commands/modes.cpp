@@ -11,10 +11,10 @@
 #include "host/commands/run_files.hpp"
 #include "host/formats/data.hpp"
 #include "host/options/target_input.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/mode_gate.hpp"
 #include "host/runs/mode_mass.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "host/util/program.hpp"
@@ -185,9 +185,7 @@ void show_modes(const RunOptions& run) {
                     run.target, target->items()->count));
   RunContext context = make_context(run, *target, "");
   context.progress = progress_printer(run.quiet || run.json, run.target);
-  SearchPlan plan;
-  plan.init_scale = run.init_scale;
-  plan.gradients = kSearchShare * (run.gradients > 0 ? run.gradients : kPlannedGradients);
+  SearchPlan plan = search_plan(run.init_scale, run.gradients > 0 ? run.gradients : kPlannedGradients);
   if (run.init.starts_with("uniform:"))
     throw UserError(
         fmt::format("--init {} has no effect on lockstep modes (its descents begin in normals of "
@@ -210,7 +208,7 @@ void show_modes(const RunOptions& run) {
   size.searches = true;
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
   const SearchResult found =
-      run.modes.empty() ? search_modes(context, 0, plan) : modes_at(context, 0, places);
+      run.modes.empty() ? search_modes(context, 0, plan) : modes_listed(context, 0, places, plan);
   const std::string text = summary_text(as_json(run, *target, found));
   if (run.json) {
     fmt::print("{}", text);
@@ -230,7 +228,12 @@ void show_modes(const RunOptions& run) {
         "search of this "
         "kind can find: give it as a hint, --init.\n");
   } else if (!run.json) {
-    fmt::print("\nGiven by --modes: none was searched for, and of others nothing is known.\n");
+    fmt::print(
+        "\n{}\n",
+        found.met > 0
+            ? fmt::format("Of these {} {} not among those given; without --modes all are searched for.",
+                          found.met, found.met == 1 ? "is" : "are")
+            : "Given by --modes: of others nothing is known.");
   }
   write_files(run, text, found);
 }

@@ -68,8 +68,10 @@ void print_modes(const ModesSummary& m) {
     return;
   }
   const bool given = m.stopped == "given";
-  fmt::print("\n{} mode{} {}", *m.found, *m.found == 1 ? "" : "s",
-             given ? "given, none searched for" : "found");
+  const int own = *m.found - m.met;
+  fmt::print("\n{} mode{} {}", own, own == 1 ? "" : "s", given ? "given" : "found");
+  if (given && m.starts > 0) fmt::print(", {:.0f} descents from elsewhere led to no other of over 1 %", m.starts);
+  if (m.met > 0) fmt::print(", and {} that chains came upon", m.met);
   if (!std::isnan(m.least_hits) && !given)
     fmt::print(" (hits {:.0f}{}{})", m.least_hits,
                m.most_hits > m.least_hits ? fmt::format(" to {:.0f}", m.most_hits) : "",

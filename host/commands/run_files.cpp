@@ -169,15 +169,26 @@ std::string RunFiles::write(const Json& summary, const std::vector<Other>& other
 
 namespace {
 
+/// Deletes what an earlier run has left; refuses where this one is to read points from it, now and when it is resumed.
+void delete_results(const RunOptions& run) {
+  const std::initializer_list<const char*> names = {"checkpoint",  "summary.json", "draws.nc",
+                                                    kPictureDraws, "items.csv",    "images.npy"};
+  std::error_code missing;
+  for (const char* name : names)
+    for (const auto& [option, file] : {std::pair("--init", fs::path(run.init)), {"--modes", run.modes}})
+      if (fs::equivalent(file, run.out / name, missing))
+        throw UserError(
+            fmt::format("{} reads {} (--force deletes it). Give another --out", option, file.string()));
+  for (const char* name : names) fs::remove(run.out / name);
+}
+
 /// By the first process.
 void open_folder(RunFiles& files, const RunOptions& run) {
   files.lock = FolderLock(run.out);
   files.folder = run.out;
   const bool saved = fs::exists(files.checkpoint.file);
   if (run.force) {
-    for (const char* name :
-         {"checkpoint", "summary.json", "draws.nc", kPictureDraws, "items.csv", "images.npy"})
-      fs::remove(run.out / name);
+    delete_results(run);
   } else if (run.resume && saved) {
     Checkpoint::verify(files.checkpoint.file, files.checkpoint.identity);
   } else if (run.resume) {

@@ -17,16 +17,6 @@ namespace {
 constexpr double kRefitFrom = 5e6;       // gradients that pay for another pilot
 constexpr double kTypicalBarrier = 3.5;  // what a pilot's budget is laid out for
 
-std::vector<double> per_axis(SettingsReader& s, const RunOptions& run, const char* key, double standard,
-                             int dim) {
-  const auto found = run.sampler_settings.find(key);
-  if (found == run.sampler_settings.end() || found->is_number())
-    return std::vector<double>(dim, s.get<double>(key, standard));
-  auto values = s.get<std::vector<double>>(key, {});
-  if (int(values.size()) != dim) s.refuse(key, fmt::format("one number or {} of them", dim));
-  return values;
-}
-
 /// A name, or a list of inverse temperatures, perhaps with a list of weights.
 void read_schedule(EvidenceConfig& c, SettingsReader& s, const RunOptions& run) {
   const auto found = run.sampler_settings.find("schedule");
@@ -106,16 +96,13 @@ void refuse_of_one_pass(const EvidenceConfig& c, const RunOptions& run) {
         c.method()));
 }
 
-void read_base(EvidenceConfig& c, SettingsReader& s, const RunOptions& run, int dim, double planned) {
+void read_base(EvidenceConfig& c, SettingsReader& s, int dim, double planned) {
   c.base = s.one_of("base", s.has("base_sd") || s.has("base_mean") ? "gaussian" : "auto",
                     {"auto", "gaussian", "mean-field", "scout", "modes", "warmup", "advi", "mixture"});
   if (c.base == "gaussian") {
     if (s.has("base_mean") && !s.has("base_sd") && !s.has("base"))
       s.refuse("base_mean", "beside sampler.base_sd, or sampler.base=gaussian");
-    c.base_mean = per_axis(s, run, "base_mean", 0, dim);
-    c.base_sd = per_axis(s, run, "base_sd", 1, dim);
-    for (double v : c.base_sd)
-      if (!(v > 0)) s.refuse("base_sd", "above zero");
+    read_normal_base(s, dim, c.base_mean, c.base_sd);
   } else {
     for (const char* key : {"base_mean", "base_sd"})
       if (s.has(key)) s.refuse(key, "of base gaussian alone, not beside another sampler.base");
@@ -211,7 +198,7 @@ EvidenceConfig evidence_config(RunOptions& run, int dim, Tails tails) {
   const std::int64_t of_ladder = copies ? s.integer("copies", 0, 0, 1 << 20) : 0;
   c.groups = int(s.integer("groups", default_groups(c, run.chains, of_ladder, planned), 4, 64));
   c.mode_jumps = s.get("mode_jumps", c.mode_jumps);
-  read_base(c, s, run, dim, planned);
+  read_base(c, s, dim, planned);
   c.num_leapfrog = int(s.integer("num_leapfrog", method.num_leapfrog, 1, 1000));
   c.pilot_leapfrog = anneals ? 5 : c.num_leapfrog;
   c.target_acceptance = s.in_range("target_acceptance", 0.9, 0.1, 0.99);

@@ -27,16 +27,6 @@ void require_proper(const ModelSpec& m, int dim, Tails tails) {
       dim, 0.5 * dim - 1));
 }
 
-std::vector<double> per_axis(SettingsReader& s, const Settings& given, const std::string& key,
-                             double standard, int dim) {
-  std::vector<double> v = given.contains(key) && given[key].is_number()
-                              ? std::vector<double>{s.get<double>(key, standard)}
-                              : s.get<std::vector<double>>(key, std::vector<double>{standard});
-  if (v.size() == 1) v.assign(dim, v[0]);
-  if (int(v.size()) != dim) s.refuse(key, fmt::format("one number, or {} for the target's dimensions", dim));
-  return v;
-}
-
 using Instrument = SamplerConfig::Instrument;
 
 void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions& run, int dim, Tails tails) {
@@ -51,10 +41,7 @@ void read_pseudo_extended(SamplerConfig& c, SettingsReader& s, const RunOptions&
   const bool tempered = c.instrument == Instrument::tempered;
   c.model.learned = c.instrument != Instrument::fixed && !s.has("beta");
   if (c.instrument == Instrument::fixed || (c.instrument == Instrument::bridge && s.has("base_sd"))) {
-    c.base_mean = per_axis(s, run.sampler_settings, "base_mean", 0, dim);
-    c.base_sd = per_axis(s, run.sampler_settings, "base_sd", 1, dim);
-    for (double v : c.base_sd)
-      if (!(v > 0)) s.refuse("base_sd", "above zero");
+    read_normal_base(s, dim, c.base_mean, c.base_sd);
   }
   if (c.instrument != Instrument::fixed) {
     if (c.model.learned) {
@@ -269,6 +256,12 @@ double read_own_setting(SettingsReader& s, const TransitionSetting& own) {
   const double value = s.in_range(own.name, own.standard, own.least, own.most);
   if (own.whole && value != std::floor(value)) s.refuse(own.name, "a whole number");
   return value;
+}
+
+void read_normal_base(SettingsReader& s, int dim, std::vector<double>& mean, std::vector<double>& sd) {
+  constexpr double kLeast = SettingsReader::kLeastPositive, kMost = SettingsReader::kMostPositive;
+  mean = s.numbers("base_mean", 0, dim, -kMost, kMost);
+  sd = s.numbers("base_sd", 1, dim, kLeast, kMost);
 }
 
 bool reads_exact_draws(SettingsReader& s) {

@@ -54,6 +54,9 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails,
 /// A setting that a transition declares, checked.
 double read_own_setting(SettingsReader& s, const TransitionSetting& own);
 
+/// Settings base_mean and base_sd, 0 and 1 where they are not given.
+void read_normal_base(SettingsReader& s, int dim, std::vector<double>& mean, std::vector<double>& sd);
+
 /// Setting exact_draws: whether those of a target may be made use of (auto), or not (none), as of a target of the user's.
 bool reads_exact_draws(SettingsReader& s);
 

@@ -10,6 +10,7 @@
 #include "host/estimators/log_sums.hpp"
 #include "host/paths/advi.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/interrupt.hpp"
@@ -52,9 +53,11 @@ PathBase proposed(const RunContext& context, const EvidenceConfig& c) {
   return base;
 }
 
-PathBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
-  const ScoutResult found =
+PathBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
+                 const ModeLibrary& modes) {
+  ScoutResult found =
       scout(context, {0}, c.scout_particles, run.init_scale, read_starts(run.init, context.target->dim()));
+  correct_log_z(found, 0, modes, *context.target);
   const int d = found.dim, n = found.particles;
   const Eigen::Map<const Matrix> x(found.position.data(), d, n);
   const Vector mean = x.rowwise().mean();
@@ -192,7 +195,8 @@ void check_base(const TargetInstance& target, const EvidenceConfig& c, const Run
         base, c.method()));
 }
 
-PathBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run) {
+PathBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
+                  const ModeLibrary& modes) {
   check_base(*context.target, c, run);
   const std::string base = base_name(*context.target, c);
   if (base == "gaussian") return given(c);
@@ -200,7 +204,7 @@ PathBase fit_base(const RunContext& context, const EvidenceConfig& c, const RunO
   const RunContext own = with_own_numbers(context, "base");
   if (base == "warmup") return warmed_up(own, c, run);
   if (base == "advi" || base == "mixture") return variational(own, c, run.init_scale);
-  return scouted(context, c, run);
+  return scouted(context, c, run, modes);
 }
 
 std::vector<double> pooled_weights(const Pilot& pilot) {

@@ -7,8 +7,9 @@
 namespace lockstep {
 
 /// The base that `config.base` names. `run` says where warm-up chains start, and how widely the scout and
-/// ADVI do. UserError where the target does not lend itself to it.
-PathBase fit_base(const RunContext& context, const EvidenceConfig& config, const RunOptions& run);
+/// ADVI do; `modes`, those known, what the scout may have got wrong. UserError where the target does not lend itself to it.
+PathBase fit_base(const RunContext& context, const EvidenceConfig& config, const RunOptions& run,
+                  const ModeLibrary& modes = ModeLibrary());
 
 /// UserError where the target does not lend itself to the base that is asked for, or where starts are given
 /// that this base does not use.

@@ -8,11 +8,11 @@
 
 #include "host/paths/base_fit.hpp"
 #include "host/runs/gates.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/known_modes.hpp"
 #include "host/runs/mode_base.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/modes_met.hpp"
-#include "host/runs/starts.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
 
@@ -79,7 +79,7 @@ PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const
 PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                    const SearchResult& modes) {
   Stage<PathBase> fit(*context.stages, "fit");
-  PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run));
+  PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run, modes.library));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
   const int few = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
   const PilotOptions small = trial_options(c, few, few);
@@ -201,9 +201,7 @@ void judge_base(MethodResult& f, const EvidenceConfig& c, const PathBase& base, 
 MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   const RunOptions& run = whole.run;
   Stage<SearchResult> search(*plain.stages, "modes");
-  SearchPlan plan;
-  plan.init_scale = run.init_scale;
-  plan.gradients = kSearchShare * planned_gradients(whole.config, run);
+  const SearchPlan plan = search_plan(run.init_scale, planned_gradients(whole.config, run));
   const SearchResult& modes =
       search.done() ? search.result() : search.keep(find_modes(plain, 0, run.init, run.modes, plan));
   RunContext context = whole.config.mode_jumps ? with_jumps(plain, modes.library) : plain;

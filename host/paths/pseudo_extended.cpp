@@ -7,8 +7,8 @@
 #include "host/runs/chain_run.hpp"
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/runs/starts.hpp"
 
 namespace lockstep {
 

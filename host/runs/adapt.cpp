@@ -9,6 +9,7 @@
 #include "host/runs/base_widening.hpp"
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/found_modes.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/path_profile.hpp"
 #include "host/runs/recording.hpp"
@@ -304,8 +305,11 @@ Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const 
   };
   // Points of --init have room already.
   const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
-  for (std::size_t u = 0; u < modes.of.size() && makes_room; ++u)
-    if (!modes.of[u].full()) include_modes(found, u, modes.of[u].library, stream(units[u]));
+  for (std::size_t u = 0; u < modes.of.size(); ++u) {
+    const ModeLibrary& library = modes.of[u].library;
+    correct_log_z(found, u, library, *context.target);
+    if (makes_room && !modes.of[u].full()) include_modes(found, u, library, stream(units[u]));
+  }
   return WarmUp(jumping, config, options, found, modes.of).run();
 }
 

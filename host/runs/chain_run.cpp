@@ -6,13 +6,13 @@
 
 #include "host/estimators/estimates.hpp"
 #include "host/runs/carried_fields.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/modes_met.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/regeneration_learner.hpp"
 #include "host/runs/run.hpp"
 #include "host/runs/sharded_engine.hpp"
-#include "host/runs/starts.hpp"
 #include "kernels/iterations.hpp"
 
 namespace lockstep {
@@ -218,9 +218,8 @@ ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config
   ChainRunResult r = recorded_chains(context, config, options);
   if (r.modes.empty() || r.interrupted) return r;
   const std::vector<double> equally;
-  SearchPlan plan;
-  plan.init_scale = options.init_scale;
-  plan.gradients = kSearchShare * std::max(options.planned, r.units[0].stats[stat_gradients]);
+  const SearchPlan plan =
+      search_plan(options.init_scale, std::max(options.planned, r.units[0].stats[stat_gradients]));
   SearchResult more = with_modes_met(context, options.units[0], plan, r.modes[0],
                                      SeenDraws{r.overview.x(), equally, std::size_t(options.chains)});
   r.frozen.search_gradients[0] += more.gradients - r.modes[0].gradients;

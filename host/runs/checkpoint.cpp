@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "host/options/config.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/points_file.hpp"
-#include "host/runs/starts.hpp"
 #include "host/util/files.hpp"
 #include "host/util/program.hpp"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/runs/given_points.hpp"
 #include "host/runs/modes_met.hpp"
-#include "host/runs/starts.hpp"
 
 namespace lockstep {
 namespace {
@@ -37,9 +37,8 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
   if (!options.searches) return modes;
   const int d = context.target->dim();
   for (std::size_t u = 0; u < units.size(); ++u) {
-    SearchPlan plan;
-    plan.init_scale = options.init_scale;
-    plan.gradients = kSearchShare * (options.planned > 0 ? options.planned : options.gradients);
+    SearchPlan plan =
+        search_plan(options.init_scale, options.planned > 0 ? options.planned : options.gradients);
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
     if (scouted.particles > 0) plan.least = std::min(scouted.gradients[u], kMostOfShortRuns);
@@ -67,9 +66,7 @@ bool more_modes(const RunContext& context, const SamplerConfig& config, const Ch
     const bool was_planned = planned > 0;
     if (!was_planned)
       planned = warm_up[u] / out.warmup_transitions * double(options.chains) * double(options.iterations);
-    SearchPlan plan;
-    plan.init_scale = options.init_scale;
-    plan.gradients = kSearchShare * planned;
+    const SearchPlan plan = search_plan(options.init_scale, planned);
     if (!was_planned) known = search_on(context, options.units[u], plan, known);
     known = with_modes_met(context, options.units[u], plan, known,
                            places_of(out, config.model, context.target->dim(), options, u));

@@ -8,9 +8,8 @@
 #include <optional>
 
 #include "host/runs/mode_descents.hpp"
-#include "host/runs/mode_forecast.hpp"
+#include "host/runs/mode_keeper.hpp"
 #include "host/runs/mode_mass.hpp"
-#include "host/runs/mode_shape.hpp"
 #include "host/runs/mode_starts.hpp"
 #include "host/runs/mode_visits.hpp"
 #include "host/util/errors.hpp"
@@ -30,9 +29,6 @@ constexpr double kUsualTrajectory = 8;  // gradients
 // It goes on until so many are made, or this share of what it may spend is spent, though it might rest: each mode found
 // often is no sign that there is no other (of mixtures of four in 12 dimensions 8 in 20 lacked one at 2,048 starts).
 constexpr double kEnough = 0.4;
-// Descents that end near a known mode, but so much higher or lower, are looked at: they ended elsewhere.
-constexpr double kOtherHeight = 0.1;
-constexpr double kNegligible = 30;  // log mass below the largest: kept by no library
 // In high dimensions fewer modes, fewer descents at a time.
 constexpr int kMostModes = 1000;
 constexpr double kLibraryBytes = 1 << 26, kManyBytes = 1 << 28, kDescentBytes = 1 << 27;
@@ -47,10 +43,9 @@ class Search {
         budget_(plan.gradients > 0 ? plan.gradients
                                    : kSearchShare * plan.iterations),  // then by what a start costs
         dim_(context.target->dim()),
-        most_modes_(most_modes(dim_)),
         descents_(context, unit, descents_at_once(dim_), 0.1 * plan.init_scale),
         points_(context, unit, std::clamp(2 * dim_, kMassDraws, kRoundStarts)),
-        result_() {
+        keeper_(context, unit, points_, result_) {
     result_.library = ModeLibrary(dim_);
     if (plan.residual != ResidualEnergyOf::none)
       residual_.emplace(context, unit, descents_at_once(dim_), 0.1 * plan.init_scale, plan);
@@ -60,8 +55,7 @@ class Search {
   Search(const RunContext& context, std::uint32_t unit, const SearchPlan& plan, const SearchResult& found)
       : Search(context, unit, plan) {
     result_ = found;
-    for (int k = 0; k < found.library.size(); ++k)
-      highest_ = std::max(highest_, found.library[k].laplace_log_mass);
+    keeper_.know();
   }
 
   SearchResult run() {
@@ -82,7 +76,7 @@ class Search {
   }
   SearchResult of(const std::vector<Vector>& places) {
     for (const Vector& x : places) {
-      if (consider(x, 1)) continue;
+      if (keeper_.consider(x, 1)) continue;
       const int before = result_.library.size();
       const double hits = result_.total_hits();
       descend(x);
@@ -94,14 +88,14 @@ class Search {
                         &x - places.data() + 1));
     }
     result_.held = weigh_modes(result_.library, points_, context_, unit_);
-    result_.stopped = result_.library.size() < most_modes_ ? kSearchGiven : kSearchModes;
+    result_.stopped = keeper_.full() ? kSearchModes : kSearchGiven;
     result_.gradients = spent();
     return std::move(result_);
   }
 
   SearchResult beside(const ByRows& from) {
     const SearchResult found = result_;
-    const double least = highest_ + std::log(kExpectedShare);
+    const double least = keeper_.highest() + std::log(kExpectedShare);
     bool any = false;
     descend(from);
     for (int k = found.library.size(); k < result_.library.size(); ++k)
@@ -124,8 +118,7 @@ class Search {
     archive("descents", descents_);
     archive("points", points_);
     if (residual_) archive("residual", *residual_);
-    archive("highest", highest_);
-    archive("rejected", rejected_);
+    archive("keeper", keeper_);
     archive("cost", cost_);
   }
 
@@ -159,8 +152,8 @@ class Search {
         mode.log_mass = mode.core_log_mass = mode.effective_share = NAN;
         mode.halos.clear();
       }
-      raise_specks();
-      drop_negligible();
+      keeper_.raise_specks();
+      keeper_.drop_negligible();
       result_.held = weigh_modes(result_.library, points_, context_, unit_, effort());
     }
     result_.gradients += spent();
@@ -169,43 +162,14 @@ class Search {
 
   double of_descents() const { return descents_.evaluations() + (residual_ ? residual_->evaluations() : 0); }
   double spent() const { return of_descents() + points_.evaluations(); }
-  double least_hits() const {
-    double least = INFINITY;
-    for (int k = 0; k < result_.library.size(); ++k)
-      if (!negligible(k) && result_.library[k].hits > 0)  // 0: a hint that no descent finds
-        least = std::min(least, result_.library[k].hits);
-    return least;
-  }
-  bool negligible(int k) const { return result_.library[k].laplace_log_mass < highest_ - kNegligible; }
-  /// Negligible modes may lie on what is not.
-  void raise_specks() {
-    bool any = false;
-    for (int k = 0; k < result_.library.size(); ++k) any = any || negligible(k);
-    if (!any) return;
-    halos_for_specks(result_.library, points_, context_, unit_);
-    for (int k = 0; k < result_.library.size(); ++k) {
-      result_.library[k].halos.clear();
-      highest_ = std::max(highest_, result_.library[k].laplace_log_mass);
-    }
-  }
-  void drop_negligible() {
-    ModeLibrary kept(dim_);
-    std::vector<int> numbers;
-    for (int k = 0; k < result_.library.size(); ++k) {
-      if (negligible(k)) continue;
-      kept.add(std::move(result_.library[k]));
-      numbers.push_back(k);
-    }
-    result_.library = std::move(kept);
-    result_.forecast.keep(numbers);
-  }
   std::string reason() {
-    if (result_.library.size() >= most_modes_) drop_negligible();
-    if (result_.library.size() >= most_modes_) return kSearchModes;
+    if (keeper_.full()) keeper_.drop_negligible();
+    if (keeper_.full()) return kSearchModes;
     const bool enough = result_.starts - result_.foretold >= kManyDescents || result_.starts >= kManyStarts ||
                         spent() + mass_cost() >= kEnough * budget_;
     const bool met = result_.library.size() == 0 || result_.total_hits() > 0;  // not by hints alone
-    if (enough && met && result_.starts >= kLeastStarts && least_hits() >= kLeastHits) return kSearchHits;
+    if (enough && met && result_.starts >= kLeastStarts && keeper_.least_hits() >= kLeastHits)
+      return kSearchHits;
     if (spent() + mass_cost() >= budget_) return kSearchBudget;
     return "";
   }
@@ -291,7 +255,10 @@ class Search {
       const DescentEnds ends = descents_.run(from.middleCols(first, count));
       result_.starts += double(count);
       result_.ended += double(ends.rested.size());
-      const std::vector<int> at = take_in(ends);
+      // What differences of gradients cost is kept in proportion to the descents, and within the budget.
+      const double share = std::max(of_descents(), 64.0 * dim_),
+                   most = points_.evaluations() + std::min(share, std::max(budget_ - spent(), 8.0 * dim_));
+      const std::vector<int> at = keeper_.take_in(ends, most);
       for (Eigen::Index c = 0; c < count && !expected.empty(); ++c)
         if (const int k = expected[first + c]; k >= 0) result_.forecast.came(k, at[c] == k);
     }
@@ -306,8 +273,8 @@ class Search {
       const DescentEnds ends = residual_->run(from.middleCols(first, count));
       for (const int c : ends.rested) {
         others.push_back(ends.place.col(c));
-        const int k = result_.library.nearest(others.back().data(), 1);
-        if (k < 0 || !as_high(k, ends.log_density[c])) continue;
+        const int k = keeper_.found_again(others.back(), ends.log_density[c]);
+        if (k < 0) continue;
         others.pop_back();
         result_.library[k].hits += 1;
         result_.ended += 1;
@@ -323,102 +290,31 @@ class Search {
   void take_in_known() {
     std::vector<Vector> others;
     for (int n = 0; n < std::min<int>(plan_.known.size(), kMostKnown); ++n)
-      if (result_.library.size() >= most_modes_ || !consider(plan_.known[n], 0))
-        others.push_back(plan_.known[n]);
+      if (keeper_.full() || !keeper_.consider(plan_.known[n], 0)) others.push_back(plan_.known[n]);
     for (std::size_t first = 0; first < others.size(); first += descents_.at_once()) {
       ByRows from(dim_, std::min<std::size_t>(others.size() - first, descents_.at_once()));
       for (Eigen::Index c = 0; c < from.cols(); ++c) from.col(c) = others[first + c];
       const DescentEnds ends = descents_.run(from);
       for (const int c : ends.rested) {
-        if (result_.library.size() >= most_modes_ || spent() >= budget_) return;
+        if (keeper_.full() || spent() >= budget_) return;
         const Vector x = ends.place.col(c);
-        const int k = result_.library.nearest(x.data(), 1);
-        if (k < 0 || !as_high(k, ends.log_density[c])) consider(x, 0);
+        if (keeper_.found_again(x, ends.log_density[c]) < 0) keeper_.consider(x, 0);
       }
     }
-  }
-
-  /// Counts hits, and looks closer where there is no mode yet. Returns for each descent the mode, known before, that it found
-  /// again, or -1.
-  std::vector<int> take_in(const DescentEnds& ends) {
-    std::vector<int> at(ends.log_density.size(), -1);
-    const std::vector<int>& rested = ends.rested;
-    const int known = result_.library.size(), count = int(rested.size());
-    std::vector<int> nearest(count);
-#pragma omp parallel for num_threads(context_.threads) schedule(static)
-    for (int n = 0; n < count; ++n) {
-      const Vector x = ends.place.col(rested[n]);
-      nearest[n] = result_.library.nearest(x.data(), 1);
-    }
-    // What differences of gradients cost is kept in proportion to the descents, and within the budget.
-    const double share = std::max(of_descents(), 64.0 * dim_);
-    const double most = points_.evaluations() + std::min(share, std::max(budget_ - spent(), 8.0 * dim_));
-    for (int n = 0; n < count; ++n) {
-      const Vector x = ends.place.col(rested[n]);
-      int k = nearest[n] >= 0 ? nearest[n] : nearest_since(known, x);
-      const bool other = k >= 0 && !as_high(k, ends.log_density[rested[n]]);
-      if ((k < 0 || other) && result_.library.size() < most_modes_ && points_.evaluations() < most &&
-          !is_rejected(x)) {
-        if (consider(x, 1)) continue;
-        rejected_.push_back(x);
-        result_.rejected += 1;
-      }
-      if (k >= 0) result_.library[k].hits += 1;
-      if (!other) at[rested[n]] = k;
-    }
-    return at;
-  }
-  int nearest_since(int known, const Vector& x) const {
-    for (int k = known; k < result_.library.size(); ++k)
-      if (result_.library.distance(k, x.data(), 1) < 1) return k;
-    return -1;
-  }
-  bool is_rejected(const Vector& x) const {
-    return std::any_of(rejected_.begin(), rejected_.end(), [&](const Vector& r) {
-      return (x - r).squaredNorm() < 1e-4 * (1 + r.squaredNorm()) / double(dim_);
-    });
-  }
-
-  bool as_high(int k, double log_density) const {
-    return std::abs(log_density - result_.library[k].log_density) <= kOtherHeight;
-  }
-  /// Whether the mode is the library's k: near that, and as high, for a narrow one may lie in the midst of a wide one; or
-  /// that is near it too.
-  bool same(int k, const Mode& mode) const {
-    if (!(result_.library.distance(k, mode.place.data(), 1) < 1)) return false;
-    if (as_high(k, mode.log_density)) return true;
-    ModeLibrary alone(dim_);
-    alone.add(mode);
-    return alone.distance(0, result_.library[k].place.data(), 1) < 1;
-  }
-  /// Whether x is a mode or leads to one; a new one is added.
-  bool consider(const Vector& x, double hits) {
-    auto mode = mode_at(points_, x);
-    if (!mode) return false;
-    for (int k = 0; k < result_.library.size(); ++k)
-      if (same(k, *mode)) {
-        result_.library[k].hits += hits;
-        return true;
-      }
-    mode->hits = hits;
-    highest_ = std::max(highest_, mode->laplace_log_mass);
-    result_.library.add(std::move(*mode));
-    return true;
   }
 
   const RunContext& context_;
   const std::uint32_t unit_;
   const SearchPlan& plan_;
   double budget_;  // gradients
-  const int dim_, most_modes_;
+  const int dim_;
   ModeDescents descents_;
   std::optional<ResidualDescents> residual_;
   PointEngine points_;
   SearchResult result_;
+  ModeKeeper keeper_;
   int round_ = 0;
-  double cost_ = 0;             // of a start of the last round, in gradients
-  double highest_ = -INFINITY;  // Laplace mass
-  std::vector<Vector> rejected_;
+  double cost_ = 0;  // of a start of the last round, in gradients
 };
 
 }  // namespace

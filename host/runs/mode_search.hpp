@@ -38,6 +38,14 @@ struct SearchPlan {
   double temperature = 1.05;  // of the residual energy
 };
 
+/// Of a run that plans so many gradients; `scale` as --init-scale.
+inline SearchPlan search_plan(double scale, double planned) {
+  SearchPlan plan;
+  plan.init_scale = scale;
+  plan.gradients = kSearchShare * planned;
+  return plan;
+}
+
 /// Why a search ended.
 inline constexpr const char *kSearchHits = "hits", *kSearchBudget = "budget", *kSearchModes = "modes",
                             *kSearchGiven = "given", *kSearchDimension = "dimension";

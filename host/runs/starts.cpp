@@ -7,9 +7,9 @@
 #include <Eigen/Dense>
 #include <cmath>
 
+#include "host/estimators/log_sums.hpp"
 #include "host/runs/known_modes.hpp"
 #include "host/runs/mode_base.hpp"
-#include "host/runs/points_file.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 #include "kernels/iterations.hpp"
@@ -34,20 +34,6 @@ Eigen::MatrixXd particle_covariance(const ScoutResult& found, std::size_t unit) 
   s *= 1 - std::min(0.9, double(d) / n);
   s.diagonal() = variance;
   return s;
-}
-
-/// The points again; UserError where log density or slope is not finite, in single precision.
-std::vector<Eigen::VectorXd> usable(std::vector<Eigen::VectorXd> points, const TargetInstance& target,
-                                    const std::string& what, const std::string& file) {
-  Eigen::VectorXd gradient(target.dim());
-  for (const auto& x : points)
-    if (const double value = target.log_density(x.data(), gradient.data());
-        !std::isfinite(float(value)) || !gradient.cast<float>().allFinite())
-      throw UserError(
-          fmt::format("{} {} of {} is no place to begin (log density {:.3g}: this, or its slope, is "
-                      "not finite in single precision). Correct it, or leave it out",
-                      what, &x - points.data() + 1, file, value));
-  return points;
 }
 
 }  // namespace
@@ -80,72 +66,26 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
   found.measure(unit);
 }
 
-std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim) {
-  double half_width;
-  if (init == "scout" || is_uniform(init, half_width)) return {};
-  return read_points(init, dim, "--init");
-}
-
-std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target) {
-  return usable(read_starts(init, target.dim()), target, "row", "--init " + init);
-}
-
-std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target) {
-  if (modes.empty()) return {};
-  return usable(read_points(modes, target.dim(), "--modes"), target, "place", "--modes " + modes.string());
-}
-
-SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
-                        const std::filesystem::path& modes, SearchPlan plan) {
-  const int d = context.target->dim();
-  plan.known = read_starts(init, d);
-  if (!modes.empty()) {
-    const auto places = read_points(modes, d, "--modes");
-    SearchResult given = modes_at(context, unit, places);
-    if (given.library.size() > 1) return given;
-    plan.known.insert(plan.known.end(), places.begin(), places.end());
-  }
-  return search_modes(context, unit, plan);
-}
-
-std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
-                                     const std::filesystem::path& modes, const SearchResult& found) {
-  constexpr double kFar = 4;  // times the core, of squares
-  std::vector<std::string> warnings;
-  const int d = target.dim(), n = found.library.size() - found.met;
-  double lowest = INFINITY;
-  for (int k = 0; k < n; ++k) lowest = std::min(lowest, found.library[k].log_density);
-  const double least = lowest - 1000 - 10.0 * d;  // a draw is d / 2 below its mode
-  const auto rows = read_starts(init, d);
-  std::vector<std::size_t> far;
+void correct_log_z(ScoutResult& found, std::size_t unit, const ModeLibrary& library,
+                   const TargetInstance& target) {
+  constexpr int kLooked = 256;
+  constexpr double kExplained = 0.8;
+  const int d = found.dim, count = std::min(kLooked, found.particles);
+  if (count == 0 || library.size() == 0 || !(found.log_z[unit] > library.log_total() + std::log(2))) return;
+  ModeLibrary normals = library;
+  for (int k = 0; k < library.size(); ++k)
+    for (const Halo& h : library[k].halos) normals.add(as_mode(h));
+  double explained = 0;
   Eigen::VectorXd gradient(d);
-  for (std::size_t r = 0; n > 0 && r < rows.size(); ++r)
-    if (!(target.log_density(rows[r].data(), gradient.data()) >= least)) far.push_back(r + 1);
-  if (!far.empty())
-    warnings.push_back(fmt::format(
-        "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
-        "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
-        far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", 1000 + 10.0 * d));
-  const auto given = modes.empty() ? std::vector<Eigen::VectorXd>{} : read_points(modes, d, "--modes");
-  const int places = int(given.size());
-  if (found.stopped == kSearchGiven && places > n)
-    warnings.push_back(fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
-                                   places, n, n == 1 ? "" : "s"));
-  else if (found.stopped != kSearchGiven && found.stopped != kSearchModes && places > 0)
-    warnings.push_back(fmt::format("{} of --modes {} to one mode, which leaves nothing to compare{}",
-                                   places > 1 ? fmt::format("the {} places", places) : "the one place",
-                                   places > 1 ? "lead" : "leads",
-                                   found.stopped == kSearchDimension ? "" : ": modes were searched for"));
-  for (int p = 0; p < places && n > 0; ++p)
-    if (const int k = found.library.nearest(given[p].data());
-        found.library.distance(k, given[p].data()) > kFar * core_distance(d)) {
-      warnings.push_back(fmt::format(
-          "place {} of --modes is {:.0f} standard deviations from the mode that it leads to or any other: if "
-          "a mode was meant there, it is not among those known",
-          p + 1, std::sqrt(found.library.distance(k, given[p].data()))));
-      break;
-    }
-  return warnings;
+  for (int n = 0; n < count; ++n) {
+    const double* x =
+        &found.position[(unit * found.particles + std::size_t(n) * found.particles / count) * d];
+    LogSum q;
+    for (int k = 0; k < normals.size(); ++k) q.add(normals.log_density(k, x));
+    explained += std::exp(std::min(0.0, q.log() - target.log_density(x, gradient.data()))) / count;
+  }
+  found.gradients[unit] += count;
+  if (explained >= kExplained) found.log_z[unit] = library.log_total();
 }
 
 std::vector<double> starts(const RunContext& context, const Engine& engine, const StartPlan& plan) {

@@ -7,26 +7,6 @@
 
 namespace lockstep {
 
-/// The rows of `x` in the file that `--init` names; none when it names scout or uniform:R. UserError unless
-/// they are finite points of `dim` coordinates.
-std::vector<Eigen::VectorXd> read_starts(const std::string& init, int dim);
-
-/// Them again; UserError where the target's log density is not finite at one of them, in single precision.
-std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const TargetInstance& target);
-
-/// The places of `--modes`, none without a file; UserError as of usable_starts.
-std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target);
-
-/// The modes that a run goes by: those of `--modes` where two or more are given (one alone would leave nothing to compare),
-/// else what a search finds that begins at the points of `--init` and there too. `plan`: of the search, but for these points.
-SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
-                        const std::filesystem::path& modes, SearchPlan plan);
-
-/// What a user should know of the points of `--init` and the places of `--modes` after find_modes: points far below all that
-/// was found, from where chains may not arrive; and places of one and the same mode.
-std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
-                                     const std::filesystem::path& modes, const SearchResult& found);
-
 /// Where chains are to start.
 struct StartPlan {
   const std::string& init;  // of the options
@@ -50,6 +30,12 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
 /// effective share of 0.05), and nothing where they are not two, or hold less than half of what was found or of the
 /// scout's Z: the normals of modes that hold little of a target are narrower than it.
 void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& library, RandomStream random);
+
+/// Takes what the modes hold for a unit's log Z where the particles came to over twice that, and yet nearly all of them lie
+/// where the modes' normals account for the density (the mean of min(1, q / p) is .8 or more): they have seen nothing else.
+/// Particles that pass a bottleneck err by nats, and their error does not say so. Counts what it evaluates.
+void correct_log_z(ScoutResult& found, std::size_t unit, const ModeLibrary& library,
+                   const TargetInstance& target);
 
 /// Do the particles of the setting's first replicate lie along no axis (a correlation above 0.6)? One answer
 /// for the whole setting, the same whichever replicates run beside each other.

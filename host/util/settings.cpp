@@ -145,8 +145,7 @@ std::vector<std::string> SettingsReader::get(const std::string& key,
 double SettingsReader::positive(const std::string& key, double fallback) {
   const Settings* value = find(key);
   if (value && !(number(key, *value) > 0)) refuse(key, "it must be greater than 0");
-  if (value && number(key, *value) > kMostPositive) refuse(key, "it must be 1e15 at most");
-  return get<double>(key, fallback);
+  return in_range(key, fallback, kLeastPositive, kMostPositive);
 }
 
 double SettingsReader::non_negative(const std::string& key, double fallback) {
@@ -160,6 +159,19 @@ double SettingsReader::in_range(const std::string& key, double fallback, double 
   if (value && !(number(key, *value) >= low && number(key, *value) <= high))
     refuse(key, fmt::format("it must be a number from {:g} to {:g}", low, high));
   return get<double>(key, fallback);
+}
+
+std::vector<double> SettingsReader::numbers(const std::string& key, double fallback, int count, double low,
+                                            double high) {
+  const Settings* value = find(key);
+  if (!value || value->is_number())
+    return std::vector<double>(std::size_t(count), in_range(key, fallback, low, high));
+  const auto given = get<std::vector<double>>(key, {});
+  for (const double v : given)
+    if (!(v >= low && v <= high)) refuse(key, fmt::format("each must be from {:g} to {:g}", low, high));
+  if (given.size() == 1) return std::vector<double>(std::size_t(count), given[0]);
+  if (int(given.size()) != count) refuse(key, fmt::format("it must be one number, or {} of them", count));
+  return given;
 }
 
 std::int64_t SettingsReader::integer(const std::string& key, std::int64_t fallback, std::int64_t low,

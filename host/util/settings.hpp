@@ -44,10 +44,13 @@ class SettingsReader {
 
   std::string get(const std::string& key, const char* fallback);
 
-  static constexpr double kMostPositive = 1e15;
-  double positive(const std::string& key, double fallback);      ///< > 0, <= kMostPositive
+  /// Squares of these are numbers in single precision.
+  static constexpr double kLeastPositive = 1e-15, kMostPositive = 1e15;
+  double positive(const std::string& key, double fallback);      ///< from kLeastPositive to kMostPositive
   double non_negative(const std::string& key, double fallback);  ///< >= 0
   double in_range(const std::string& key, double fallback, double low, double high);  ///< low <= x <= high
+  /// As many numbers from `low` to `high`, given as an array or as one for all of them.
+  std::vector<double> numbers(const std::string& key, double fallback, int count, double low, double high);
   std::int64_t integer(const std::string& key, std::int64_t fallback, std::int64_t low,
                        std::int64_t high = any_integer);
   std::uint64_t seed(const std::string& key,

@@ -108,12 +108,18 @@ TEST(MixtureData, EveryMistakeIsNamed) {
               HasSubstr("entry 2 of sds is not positive"));
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1e300, 1}, {3}})),
               HasSubstr("sds has an entry beyond 1e15"));
+  EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1e-20, 1}, {3}})),
+              HasSubstr("sds has a standard deviation below 1e-15"));
   EXPECT_THAT(mixture_complaint(with(good, "covariances", full.arrays.at("covariances"))),
               HasSubstr("both or neither"));
   MemoryInput neither = good;
   neither.arrays.erase("sds");
   EXPECT_THAT(mixture_complaint(neither), HasSubstr("both or neither"));
   DataArray s = full.arrays.at("covariances");
+  DataArray narrow = s;
+  for (int j = 0; j < 3; ++j) narrow.values[9 + j] = narrow.values[9 + 3 * j] = j == 0 ? 1e-32 : 0;
+  EXPECT_THAT(mixture_complaint(with(full, "covariances", narrow)),
+              HasSubstr("covariances[1] has a standard deviation below 1e-15"));
   s.shape = {9, 3};
   EXPECT_THAT(mixture_complaint(with(full, "covariances", s)),
               HasSubstr("covariances has shape [9][3] (means has 3 components in 3 dimensions). "

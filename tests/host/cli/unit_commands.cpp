@@ -381,6 +381,17 @@ TEST_F(Commands, ModesAreShownWrittenAndGivenBack) {
   const Json again = sampled({"--set", "target.dim=3", "--chains", "16", "--iterations", "200", "--modes",
                               "found/modes.json", "--target", "two_modes"});
   EXPECT_EQ(again["diagnostics"]["modes"]["found"], 2);
+  const auto from_run = [&](const std::string& modes, const std::string& out) {
+    return run({"sample", "--target", "two_modes", "--set", "target.dim=3", "--chains", "16", "--iterations",
+                "200", "--modes", modes, "--out", out, "--force", "--no-pictures"});
+  };
+  EXPECT_EQ(from_run("found/modes.json", "first").status, 0);
+  EXPECT_EQ(from_run("first/summary.json", "second").status, 0);
+  const ProgramResult own = from_run("first/summary.json", "first");
+  EXPECT_EQ(own.status, 2);
+  EXPECT_NE(own.err.find("--modes reads first/summary.json (--force deletes it)"), std::string::npos)
+      << own.err;
+  EXPECT_TRUE(fs::exists(folder_ / "first/summary.json"));
   std::ofstream(folder_ / "bad.json") << "{\"modes\": [{\"place\": [1, 2]}]}";
   for (const char* command : {"modes", "sample", "evidence"}) {
     const ProgramResult bad =

@@ -16,7 +16,7 @@
 #include "host/options/config.hpp"
 #include "host/options/target_input.hpp"
 #include "host/runs/checkpoint.hpp"
-#include "host/runs/starts.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
 #include "tests/support/mutants.hpp"

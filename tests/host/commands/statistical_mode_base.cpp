@@ -84,16 +84,18 @@ TEST(BaseOfModes, LogZAndItsErrorHoldAndAreSmall) {
 
 TEST(BaseOfModes, IsOfWhatIsGiven) {
   RunOptions r = options("mixture", "st", "modes", 3);
-  r.data = modes(6, 4);
   r.modes = ::testing::TempDir() + "places.csv";
-  const auto base_of = [&](const char* places) {
+  const auto base_of = [&](int count, const char* places) {
+    r.data = modes(6, count);
     write_atomically(r.modes, places);
     return run(r)["diagnostics"]["base"].get<std::string>();
   };
   // Descents find one mode each: the base is these and the scout's.
-  EXPECT_THAT(base_of("0,0,0,0,0,0\n9,-9,9,-9,9,-9\n"), HasSubstr("3 components"));
-  // One mode alone would leave nothing to compare: the others are searched for.
-  EXPECT_THAT(base_of("0,0,0,0,0,0\n"), HasSubstr("5 components"));
+  const char* two = "0,0,0,0,0,0\n9,-9,9,-9,9,-9\n";
+  EXPECT_THAT(base_of(2, two), HasSubstr("3 components"));
+  // Where that is not all, or one alone, which would leave nothing to compare, the others are searched for.
+  EXPECT_THAT(base_of(4, two), HasSubstr("5 components"));
+  EXPECT_THAT(base_of(4, "0,0,0,0,0,0\n"), HasSubstr("5 components"));
 }
 
 TEST(BaseOfModes, IsNoBaseOfShapesThatNormalsAreNot) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "host/runs/starts.hpp"
+#include "host/runs/given_points.hpp"
 
 namespace lockstep {
 namespace {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "host/runs/draw_figures.hpp"
+#include "host/runs/given_points.hpp"
 #include "host/runs/starts.hpp"
 #include "tests/support/sampler_run.hpp"
 
@@ -224,48 +225,6 @@ TEST(KnownStarts, AllPseudoSamplesOfAChainStandAtOneAndSuperchainsTakeThemInTurn
   for (int c = 0; c < 6; ++c)
     for (int row = 0; row < engine->samples() * 2; ++row)
       EXPECT_EQ(x[std::size_t(row) * 6 + c], superchain[c] % 2 == 0 ? 0 : 40) << row << ", " << c;
-}
-
-TEST(KnownStarts, FromWhichNoChainMovesAreRefusedAndThoseFarOutNamed) {
-  const std::string file = ::testing::TempDir() + "far-starts.json";
-  const auto target = build_target(testing::run_of(two_modes("1, 1", file, 2, 100)));
-  const auto refusal = [&](const std::string& rows) -> std::string {
-    write_atomically(file, rows);
-    try {
-      usable_starts(file, *target);
-    } catch (const UserError& e) {
-      return e.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(usable_starts("scout", *target).size(), 0u);
-  EXPECT_THAT(refusal("{\"x\": [[0, 0], [1e30, 1e30]]}"), ::testing::HasSubstr("row 2 of --init"));
-  EXPECT_EQ(refusal("{\"x\": [[0, 0], [40, 40], [1e4, 0]]}"), "");
-  SearchResult found;
-  found.library = ModeLibrary(2);
-  Mode mode;
-  mode.place = {0, 0};
-  mode.factor = {1, 0, 0, 1};
-  mode.log_density = 0;
-  found.library.add(mode);
-  found.stopped = kSearchHits;
-  using ::testing::ElementsAre;
-  using ::testing::HasSubstr;
-  EXPECT_THAT(judge_given(*target, "scout", "", found), IsEmpty());
-  EXPECT_THAT(judge_given(*target, file, "", found), ElementsAre(HasSubstr("row 3 of --init lies far out")));
-  EXPECT_THAT(judge_given(*target, "scout", file, found),
-              ElementsAre(HasSubstr("3 places of --modes lead to one mode, which leaves nothing to compare: "
-                                    "modes were searched for"),
-                          HasSubstr("place 2 of --modes is 57 standard deviations from the mode")));
-  const auto one = ::testing::TempDir() + "one.json";
-  write_atomically(one, "{\"x\": [[0, 0]]}");
-  EXPECT_THAT(
-      judge_given(*target, "scout", one, found),
-      ElementsAre(HasSubstr("the one place of --modes leads to one mode, which leaves nothing to compare")));
-  found.stopped = kSearchGiven;
-  EXPECT_THAT(judge_given(*target, "scout", file, found),
-              ElementsAre(HasSubstr("3 places of --modes lead to 1 mode: the others are the same"),
-                          HasSubstr("place 2 of --modes")));
 }
 
 }  // namespace

@@ -92,6 +92,14 @@ TEST(SettingsReader, ReadsEveryType) {
   EXPECT_NO_THROW(reader.finish());
 }
 
+TEST(SettingsReader, OneNumberIsForAll) {
+  SettingsReader reader({{"a", 1.5}, {"b", {1, 2}}, {"c", Settings::array({3})}}, "sampler pe");
+  EXPECT_EQ(reader.numbers("a", 0, 2, 0, 9), (std::vector<double>{1.5, 1.5}));
+  EXPECT_EQ(reader.numbers("b", 0, 2, 0, 9), (std::vector<double>{1, 2}));
+  EXPECT_EQ(reader.numbers("c", 0, 2, 0, 9), (std::vector<double>{3, 3}));
+  EXPECT_EQ(reader.numbers("d", 7, 2, 0, 9), (std::vector<double>{7, 7}));
+}
+
 TEST(SettingsReader, DefaultsAreReportedAsEffective) {
   SettingsReader reader(Settings{{"step_size", 0.2}}, "sampler pe");
   EXPECT_DOUBLE_EQ(reader.positive("step_size", 0.1), 0.2);
@@ -125,7 +133,11 @@ TEST(SettingsReader, RefusesWrongValues) {
       {nan, [](auto& r) { r.get("k", 1.0); }, "is nan (it must be a finite number)."},
       {nan, [](auto& r) { r.positive("k", 1.0); }, "(it must be a finite number)."},
       {0, [](auto& r) { r.positive("k", 1.0); }, "is 0 (it must be greater than 0)."},
-      {1e300, [](auto& r) { r.positive("k", 1.0); }, "is 1e+300 (it must be 1e15 at most"},
+      {1e300, [](auto& r) { r.positive("k", 1.0); }, "is 1e+300 (it must be a number from 1e-15 to 1e+15"},
+      {1e-20, [](auto& r) { r.positive("k", 1.0); }, "is 1e-20 (it must be a number from 1e-15 to 1e+15"},
+      {{1, 2, 3}, [](auto& r) { r.numbers("k", 1.0, 2, 0, 9); }, "it must be one number, or 2 of them"},
+      {{1, -2}, [](auto& r) { r.numbers("k", 1.0, 2, 0, 9); }, "each must be from 0 to 9"},
+      {10, [](auto& r) { r.numbers("k", 1.0, 2, 0, 9); }, "it must be a number from 0 to 9"},
       {-1, [](auto& r) { r.non_negative("k", 1.0); }, "is -1 (it must not be negative)."},
       {1.5, [](auto& r) { r.in_range("k", 0.5, 0, 1); }, "is 1.5 (it must be a number from 0 to 1)."},
       {1.5, [](auto& r) { r.get("k", 1); }, "is 1.5 (it must be a whole number from -2147483648 to"},

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/runs/given_points.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "host/runs/mode_starts.hpp"
+#include "host/runs/points_file.hpp"
+#include "host/util/errors.hpp"
+
+namespace lockstep {
+namespace {
+
+using Points = std::vector<Eigen::VectorXd>;
+
+/// The points again; UserError where log density or slope is not finite, in single precision.
+Points usable(Points points, const TargetInstance& target, const std::string& what, const std::string& file) {
+  Eigen::VectorXd gradient(target.dim());
+  for (const auto& x : points)
+    if (const double value = target.log_density(x.data(), gradient.data());
+        !std::isfinite(float(value)) || !gradient.cast<float>().allFinite())
+      throw UserError(
+          fmt::format("{} {} of {} is no place to begin (log density {:.3g}: this, or its slope, is "
+                      "not finite in single precision). Correct it, or leave it out",
+                      what, &x - points.data() + 1, file, value));
+  return points;
+}
+
+/// What rows of --init lie so far out that they are no hint.
+std::string judge_rows(const TargetInstance& target, const std::string& init, const SearchResult& found) {
+  const int d = target.dim(), n = found.library.size() - found.met;
+  double lowest = INFINITY;
+  for (int k = 0; k < n; ++k) lowest = std::min(lowest, found.library[k].log_density);
+  const double beyond = 1000 + 10.0 * d;  // a draw is d / 2 below its mode
+  const Points rows = read_starts(init, d);
+  std::vector<std::size_t> far;
+  Eigen::VectorXd gradient(d);
+  for (std::size_t r = 0; n > 0 && r < rows.size(); ++r)
+    if (!(target.log_density(rows[r].data(), gradient.data()) >= lowest - beyond)) far.push_back(r + 1);
+  if (far.empty()) return "";
+  return fmt::format(
+      "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
+      "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
+      far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", beyond);
+}
+
+/// What became of a list of places.
+std::string judge_list(const Points& places, const SearchResult& found) {
+  const int count = int(places.size()), known = found.library.size() - found.met;
+  if (found.stopped == kSearchGiven)
+    return count <= known ? ""
+                          : fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
+                                        count, known, known == 1 ? "" : "s");
+  if (found.stopped == kSearchModes) return "";
+  std::set<int> of;
+  for (const auto& place : places) of.insert(found.library.nearest(place.data()));
+  if (of.size() > 1)
+    return fmt::format(
+        "--modes leaves modes out, which {} descents from elsewhere came upon: they were searched for, and "
+        "{} are known",
+        SearchPlan().first_starts, known);
+  return fmt::format("{} of --modes {} to one mode, which leaves nothing to compare{}",
+                     count > 1 ? fmt::format("the {} places", count) : "the one place",
+                     count > 1 ? "lead" : "leads",
+                     found.stopped == kSearchDimension ? "" : ": modes were searched for");
+}
+
+/// The first place that no mode is at.
+std::string judge_far(const Points& places, const SearchResult& found) {
+  constexpr double kFar = 4;  // times the core, of squares
+  const ModeLibrary& library = found.library;
+  for (const auto& place : places) {
+    const double distance = library.distance(library.nearest(place.data()), place.data());
+    if (distance > kFar * core_distance(library.dim()))
+      return fmt::format(
+          "place {} of --modes is {:.0f} standard deviations from the mode that it leads to or any other: if "
+          "a mode was meant there, it is not among those known",
+          &place - places.data() + 1, std::sqrt(distance));
+  }
+  return "";
+}
+
+}  // namespace
+
+Points read_starts(const std::string& init, int dim) {
+  if (init == "scout" || init.starts_with("uniform:")) return {};
+  return read_points(init, dim, "--init");
+}
+
+Points usable_starts(const std::string& init, const TargetInstance& target) {
+  return usable(read_starts(init, target.dim()), target, "row", "--init " + init);
+}
+
+Points usable_places(const std::filesystem::path& modes, const TargetInstance& target) {
+  if (modes.empty()) return {};
+  return usable(read_points(modes, target.dim(), "--modes"), target, "place", "--modes " + modes.string());
+}
+
+SearchResult modes_listed(const RunContext& context, std::uint32_t unit, const Points& places,
+                          const SearchPlan& plan) {
+  const SearchResult list = modes_at(context, unit, places);
+  if (list.library.size() < 2 || !list.grows()) return list;
+  SearchResult all =
+      modes_beside(context, unit, plan, list,
+                   mode_starts(context, unit, list.library, plan.init_scale, 0, plan.first_starts));
+  all.starts = plan.first_starts;
+  return all;
+}
+
+SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
+                        const std::filesystem::path& modes, SearchPlan plan) {
+  const int d = context.target->dim();
+  plan.known = read_starts(init, d);
+  double spent = 0;
+  if (!modes.empty()) {
+    const Points places = read_points(modes, d, "--modes");
+    const SearchResult list = modes_listed(context, unit, places, plan);
+    if (list.library.size() > 1 && list.met == 0) return list;
+    spent = list.gradients;
+    for (int k = 0; k < list.library.size(); ++k)
+      plan.known.push_back(Eigen::Map<const Eigen::VectorXd>(list.library[k].place.data(), d));
+  }
+  SearchResult found = search_modes(context, unit, plan);
+  found.gradients += spent;
+  return found;
+}
+
+std::vector<std::string> judge_given(const TargetInstance& target, const std::string& init,
+                                     const std::filesystem::path& modes, const SearchResult& found) {
+  std::vector<std::string> warnings = {judge_rows(target, init, found)};
+  const Points places = modes.empty() ? Points{} : read_points(modes, target.dim(), "--modes");
+  if (!places.empty() && found.library.size() > 0) {
+    warnings.push_back(judge_list(places, found));
+    warnings.push_back(judge_far(places, found));
+  }
+  std::erase(warnings, "");
+  return warnings;
+}
+
+}  // namespace lockstep
