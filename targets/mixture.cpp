@@ -128,7 +128,8 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
   const auto expect_wide = [&](double least, const std::string& name) {
     if (!(least >= 1e-15))
       in.fail(name +
-              " has a standard deviation below 1e-15 (its square in single precision is to be a number "
+              " has a standard deviation below 1e-15 along some direction (its square in single precision is "
+              "to be a number "
               "above zero). Measure in a smaller unit");
   };
   expect_in_reach(means.values, "means", "1e15");

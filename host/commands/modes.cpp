@@ -165,13 +165,12 @@ void read_search_settings(const RunOptions& run, SearchPlan& plan) {
         "neither.");
   if (!run.modes.empty() && !plan.known.empty())
     throw UserError(
-        "--modes and --init are both given (the modes of the first are shown, and nothing is searched for). "
-        "Keep "
+        "--modes and --init are both given (the modes of the first are shown, and not searched for). Keep "
         "one, or put the points of both into one file.");
   if (!run.modes.empty() && !run.search_settings.empty())
     throw UserError(
-        "--modes and settings of the search are both given (with the first nothing is searched for). Keep "
-        "one.");
+        "--modes and settings of the search are both given (modes that are given are not searched for). "
+        "Keep one.");
 }
 
 }  // namespace
@@ -228,12 +227,16 @@ void show_modes(const RunOptions& run) {
         "search of this "
         "kind can find: give it as a hint, --init.\n");
   } else if (!run.json) {
-    fmt::print(
-        "\n{}\n",
-        found.met > 0
-            ? fmt::format("Of these {} {} not among those given; without --modes all are searched for.",
-                          found.met, found.met == 1 ? "is" : "are")
-            : "Given by --modes: of others nothing is known.");
+    const int others = found.library.size() - found.listed;
+    if (others > 0)
+      fmt::print("\nOf these {} {} not among those given; without --modes all are searched for.\n", others,
+                 others == 1 ? "is" : "are");
+    else
+      fmt::print(
+          "\nGiven by --modes{}; of others nothing is known.\n",
+          found.beside > 0
+              ? fmt::format(": {:.0f} descents from elsewhere led to no other of over 1 %", found.beside)
+              : "");
   }
   write_files(run, text, found);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/commands/summary.hpp"
 #include "host/commands/table.hpp"
 
 namespace lockstep {
@@ -68,9 +69,10 @@ void print_modes(const ModesSummary& m) {
     return;
   }
   const bool given = m.stopped == "given";
-  const int own = *m.found - m.met;
+  const int own = given ? m.listed.value_or(*m.found) : *m.found - m.met;
   fmt::print("\n{} mode{} {}", own, own == 1 ? "" : "s", given ? "given" : "found");
-  if (given && m.starts > 0) fmt::print(", {:.0f} descents from elsewhere led to no other of over 1 %", m.starts);
+  if (given && m.beside > 0)
+    fmt::print(", {:.0f} descents from elsewhere led to no other of over 1 %", m.beside);
   if (m.met > 0) fmt::print(", and {} that chains came upon", m.met);
   if (!std::isnan(m.least_hits) && !given)
     fmt::print(" (hits {:.0f}{}{})", m.least_hits,
@@ -131,7 +133,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   print_shares(d.modes.shares);
   fmt::print("\nverdict: {}", r.verdict);
   for (const auto& gate : r.failed_gates) fmt::print(" ({})", gate);
-  const auto off = [](const std::string& w) { return w.find("standard errors from the truth") != w.npos; };
+  const auto off = [](const std::string& w) { return w.find(kFromTruth) != w.npos; };
   if (r.failed_gates.empty() && std::any_of(r.warnings.begin(), r.warnings.end(), off))
     fmt::print(", by what a run can see: the truth known of this target is missed (below)");
   fmt::print("\n");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/formats/data.hpp"
 #include "host/options/config.hpp"
 #include "host/runs/run_draws.hpp"
 #include "host/util/errors.hpp"
@@ -173,12 +174,16 @@ namespace {
 void delete_results(const RunOptions& run) {
   const std::initializer_list<const char*> names = {"checkpoint",  "summary.json", "draws.nc",
                                                     kPictureDraws, "items.csv",    "images.npy"};
-  std::error_code missing;
-  for (const char* name : names)
-    for (const auto& [option, file] : {std::pair("--init", fs::path(run.init)), {"--modes", run.modes}})
-      if (fs::equivalent(file, run.out / name, missing))
+  const bool has_rows = run.init != "scout" && !run.init.starts_with("uniform:");
+  for (const auto& [option, file] :
+       {std::pair("--init", has_rows ? fs::path(run.init) : fs::path()), {"--modes", run.modes}}) {
+    std::error_code missing;
+    const fs::path read = file.empty() ? file : resolve_data_path(file, {});
+    for (const char* name : names)
+      if (fs::equivalent(read, run.out / name, missing))
         throw UserError(
-            fmt::format("{} reads {} (--force deletes it). Give another --out", option, file.string()));
+            fmt::format("{} reads {} (--force deletes it). Give another --out", option, read.string()));
+  }
   for (const char* name : names) fs::remove(run.out / name);
 }
 

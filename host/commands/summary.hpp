@@ -31,6 +31,8 @@ LogZSummary log_z_of(const LogZ& log_z);
 /// interval95, interval997 and df alone.
 void add_intervals(LogZSummary& to, const LogZ& z);
 
+/// How a warning that the known truth contradicts a result says so.
+inline constexpr const char* kFromTruth = "standard errors from the truth";
 /// How many standard errors `found` is from what is `known`, and what to do; empty where it is not more than
 /// `most`, or nothing is known.
 std::string far_from_truth(const std::string& name, const LogZ& found, double known, double most,

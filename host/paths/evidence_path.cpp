@@ -79,7 +79,9 @@ PathBase base_of_modes(const RunContext& context, const EvidenceConfig& c, const
 PathBase path_base(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                    const SearchResult& modes) {
   Stage<PathBase> fit(*context.stages, "fit");
-  PathBase base = fit.done() ? fit.result() : fit.keep(fit_base(context, c, run, modes.library));
+  PathBase base = fit.done()
+                      ? fit.result()
+                      : fit.keep(fit_base(context, c, run, modes.full() ? ModeLibrary() : modes.library));
   // A small pilot first: it says how the scales within a mode differ from those of the base.
   const int few = c.groups * std::clamp(c.particles / (8 * c.groups), 4, 64);
   const PilotOptions small = trial_options(c, few, few);

@@ -9,6 +9,7 @@
 #include "host/runs/base_widening.hpp"
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/found_modes.hpp"
+#include "host/runs/gates.hpp"
 #include "host/runs/given_points.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/path_profile.hpp"
@@ -52,6 +53,9 @@ class WarmUp {
       metric_ = config.windows ? stan_windows(iterations_) : doubling_windows(iterations_);
     learn_time_ = config.adapt && config.transition->trajectory && config.trajectory_time == 0 &&
                   config.num_leapfrog == 0;
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      prepared_.push_back((u < found.gradients.size() ? found.gradients[u] : 0) +
+                          (u < modes.size() ? modes[u].gradients : 0));
   }
 
   Adapted run() {
@@ -90,6 +94,7 @@ class WarmUp {
       loop.tell({std::accumulate(gradients.begin(), gradients.end(), 0.0), NAN});
     }
     if (config_.adapt) tuner_->freeze();
+    shorten(1, 2 * kLeastIterations, options_.chains);
     out_.jump_acceptance = jumps_.accepted / jumps_.proposed;
     out_.warmup_transitions = double(per_) * double(iterations_);
     hand_on(*engine);
@@ -113,6 +118,7 @@ class WarmUp {
     tuner_->update(followed_acceptance(stats, engine.chains()),
                    unit_means(stats, stat_chees, engine.chains(), units),
                    learn_time_ && t >= iterations_ / 10);
+    shorten(kMostPrepared, iterations_ - t - 1, per_);
     if (metric_.within(t) || learn_time_) window_.add(engine.position(), engine.chains(), engine.samples());
     if (learn_time_ && t % 10 == 9) {
       for (int u = 0; u < units; ++u)
@@ -159,6 +165,23 @@ class WarmUp {
     const double least = std::max(5.0, (1 - config_.target_acceptance) / (1 - kMost));
     for (std::size_t u = 0; u < mean.size(); ++u) mean[u] = std::max(harmonic[u], 1 - least * (1 - mean[u]));
     return mean;
+  }
+  /// Shortens trajectories to what this share of a budget that pays for all still pays of so many iterations: those of the
+  /// warm-up take half of it at most, with scout and search (or a quarter, if these took more), and a run that can be
+  /// judged is to be left. A budget of iterations, or of what is recorded alone, shortens nothing.
+  void shorten(double share, std::int64_t iterations, int chains) {
+    constexpr double kLeast = 0.25;
+    if (!options_.whole_budget || !(options_.gradients > 0) || config_.num_leapfrog > 0 || iterations <= 0)
+      return;
+    Frozen& f = frozen();
+    const double copies = config_.model.kind == ModelKind::pseudo_extended ? config_.model.pseudo_samples : 1;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      const double left = std::max(share * options_.gradients - prepared_[u], kLeast * options_.gradients) -
+                          f.warmup_gradients[u];
+      const double most = std::max(1.0, left / (double(iterations) * chains * copies));
+      const double wanted = learn_time_ ? f.trajectory_time[u] : config_.trajectory_time;
+      f.trajectory_time[u] = std::min(wanted, most * f.step_size[u]);
+    }
   }
   int triangle() const { return dim_ * (dim_ + 1) / 2; }
 
@@ -294,6 +317,7 @@ class WarmUp {
   std::optional<BaseWidening> widening_;
   Window window_;
   std::vector<double> centre_;
+  std::vector<double> prepared_;  // [unit]: gradients of scout and search
 };
 
 Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -307,8 +331,9 @@ Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const 
   const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
   for (std::size_t u = 0; u < modes.of.size(); ++u) {
     const ModeLibrary& library = modes.of[u].library;
+    if (modes.of[u].full()) continue;
     correct_log_z(found, u, library, *context.target);
-    if (makes_room && !modes.of[u].full()) include_modes(found, u, library, stream(units[u]));
+    if (makes_room) include_modes(found, u, library, stream(units[u]));
   }
   return WarmUp(jumping, config, options, found, modes.of).run();
 }
@@ -336,7 +361,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
     if (!next.done()) {
       Stage<Adapted> warm_up(*context.stages, "warm-up");
       if (!warm_up.done()) warm_up.keep(warmed_up(context, config, options, found, modes, units));
-      if (pass == kMostWarmUps || !more_modes(context, config, options, warm_up.result(), modes)) {
+      if (pass == kMostWarmUps || !more_modes(context, config, options, found, warm_up.result(), modes)) {
         out = std::move(warm_up.result());
         break;
       }

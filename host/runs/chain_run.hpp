@@ -55,11 +55,14 @@ struct Frozen {
   void spread(int units);
 };
 
+/// Of a budget that pays for all of a run, what scout, search and warm-ups may take.
+inline constexpr double kMostPrepared = 0.5;
+
 /// What the options of a run say of each unit (chains and gradients are per unit, `se` is of every mean, as a
 /// share of its sd, and draws of the warm-up are of one unit alone), and what its caller adds.
 struct ChainRunOptions : ChainOptions {
   std::vector<std::uint32_t> units;
-  bool whole_budget = false;  // of gradients, which pays for scout and warm-up too
+  bool whole_budget = false;  // of gradients, which pays for scout and warm-up too (kMostPrepared of it)
   double log_z_se = 0;        // stop when log Z is known to within this
   double planned = 0;         // gradients of the run, where that is not `gradients` or what its length says
   bool searches = false;      // for modes that are not known, before the warm-up

@@ -10,8 +10,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double kMostPrepared = 0.5;  // of a budget that pays for warm-ups too
-
 /// Where chains of a unit are, or of all where they adapt together: [d][sample, chain].
 PointEngine::Rows places_of(const Adapted& out, const ModelSpec& model, int d, const ChainRunOptions& options,
                             std::size_t unit) {
@@ -54,7 +52,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 }
 
 bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-                const Adapted& out, FoundModes& modes) {
+                const ScoutResult& scouted, const Adapted& out, FoundModes& modes) {
   if (options.warmup == 0) return false;  // chains are where they began
   bool any = false, pays = true;
   const std::vector<double> warm_up = out.frozen.warmup_gradients;
@@ -77,7 +75,10 @@ bool more_modes(const RunContext& context, const SamplerConfig& config, const Ch
     }
   }
   if (!any || !pays) return false;
-  for (std::size_t u = 0; u < modes.of.size(); ++u) modes.warm_ups[u] += warm_up[u];
+  for (std::size_t u = 0; u < modes.of.size(); ++u) {
+    const double looked = scouted.particles > 0 ? out.frozen.scout_gradients[u] - scouted.gradients[u] : 0;
+    modes.warm_ups[u] += warm_up[u] + looked;  // at particles, which is done anew
+  }
   return true;
 }
 

@@ -27,6 +27,6 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 /// chains are in them now; or it finds them gone on with, where what iterations cost was not known before; and another
 /// warm-up pays. Adds what is found in any case: jumps of the run go by it too.
 bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
-                const Adapted& out, FoundModes& modes);
+                const ScoutResult& scouted, const Adapted& out, FoundModes& modes);
 
 }  // namespace lockstep

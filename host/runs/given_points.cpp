@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <set>
 
 #include "host/runs/mode_starts.hpp"
 #include "host/runs/points_file.hpp"
@@ -48,19 +47,19 @@ std::string judge_rows(const TargetInstance& target, const std::string& init, co
 
 /// What became of a list of places.
 std::string judge_list(const Points& places, const SearchResult& found) {
-  const int count = int(places.size()), known = found.library.size() - found.met;
+  const int count = int(places.size());
   if (found.stopped == kSearchGiven)
-    return count <= known ? ""
-                          : fmt::format("the {} places of --modes lead to {} mode{}: the others are the same",
-                                        count, known, known == 1 ? "" : "s");
-  if (found.stopped == kSearchModes) return "";
-  std::set<int> of;
-  for (const auto& place : places) of.insert(found.library.nearest(place.data()));
-  if (of.size() > 1)
-    return fmt::format(
-        "--modes leaves modes out, which {} descents from elsewhere came upon: they were searched for, and "
-        "{} are known",
-        SearchPlan().first_starts, known);
+    return count <= found.listed
+               ? ""
+               : fmt::format("the {} places of --modes lead to {} mode{}: the others are the same", count,
+                             found.listed, found.listed == 1 ? "" : "s");
+  if (found.listed > 1)
+    return found.beside == 0
+               ? ""
+               : fmt::format(
+                     "--modes leaves modes out, which {:.0f} descents from elsewhere came upon: all were "
+                     "searched for, and {} are known",
+                     found.beside, found.library.size() - found.met);
   return fmt::format("{} of --modes {} to one mode, which leaves nothing to compare{}",
                      count > 1 ? fmt::format("the {} places", count) : "the one place",
                      count > 1 ? "lead" : "leads",
@@ -102,10 +101,9 @@ SearchResult modes_listed(const RunContext& context, std::uint32_t unit, const P
                           const SearchPlan& plan) {
   const SearchResult list = modes_at(context, unit, places);
   if (list.library.size() < 2 || !list.grows()) return list;
-  SearchResult all =
-      modes_beside(context, unit, plan, list,
-                   mode_starts(context, unit, list.library, plan.init_scale, 0, plan.first_starts));
-  all.starts = plan.first_starts;
+  const auto from = mode_starts(context, unit, list.library, plan.init_scale, 0, plan.first_starts);
+  SearchResult all = modes_beside(context, unit, plan, list, from, NewModes::any);
+  all.beside = plan.first_starts;
   return all;
 }
 
@@ -113,17 +111,18 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
                         const std::filesystem::path& modes, SearchPlan plan) {
   const int d = context.target->dim();
   plan.known = read_starts(init, d);
-  double spent = 0;
-  if (!modes.empty()) {
-    const Points places = read_points(modes, d, "--modes");
-    const SearchResult list = modes_listed(context, unit, places, plan);
-    if (list.library.size() > 1 && list.met == 0) return list;
-    spent = list.gradients;
-    for (int k = 0; k < list.library.size(); ++k)
-      plan.known.push_back(Eigen::Map<const Eigen::VectorXd>(list.library[k].place.data(), d));
-  }
+  if (modes.empty()) return search_modes(context, unit, plan);
+  const SearchResult list = modes_listed(context, unit, read_points(modes, d, "--modes"), plan);
+  if (list.library.size() > 1 && list.met == 0) return list;
+  Points known;  // before the rows of --init, of which a search takes so many
+  for (int k = 0; k < list.library.size(); ++k)
+    known.push_back(Eigen::Map<const Eigen::VectorXd>(list.library[k].place.data(), d));
+  plan.known.insert(plan.known.begin(), known.begin(), known.end());
+  if (plan.gradients > 0) plan.gradients = std::max(1.0, plan.gradients - list.gradients);
   SearchResult found = search_modes(context, unit, plan);
-  found.gradients += spent;
+  found.gradients += list.gradients;
+  found.listed = list.listed;
+  found.beside = list.beside;
   return found;
 }
 
@@ -131,10 +130,8 @@ std::vector<std::string> judge_given(const TargetInstance& target, const std::st
                                      const std::filesystem::path& modes, const SearchResult& found) {
   std::vector<std::string> warnings = {judge_rows(target, init, found)};
   const Points places = modes.empty() ? Points{} : read_points(modes, target.dim(), "--modes");
-  if (!places.empty() && found.library.size() > 0) {
-    warnings.push_back(judge_list(places, found));
-    warnings.push_back(judge_far(places, found));
-  }
+  if (!places.empty()) warnings.push_back(judge_list(places, found));
+  if (found.library.size() > 0) warnings.push_back(judge_far(places, found));
   std::erase(warnings, "");
   return warnings;
 }

@@ -20,8 +20,8 @@ std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const Target
 /// The places of `--modes`, none without a file; UserError as of usable_starts.
 std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target);
 
-/// The library of a list of places, of two modes or more with those that hold over a hundredth which descents from a first
-/// round of starts find beside them (SearchResult::met): that there are any says that the list is not of all.
+/// The library of a list of places. If they lead to two modes or more (and no more than are kept), with those of over a hundredth
+/// that descents from a first round of starts find beside them (SearchResult::met): that there are any says that the list is not of all.
 SearchResult modes_listed(const RunContext& context, std::uint32_t unit,
                           const std::vector<Eigen::VectorXd>& places, const SearchPlan& plan);
 

@@ -176,7 +176,8 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
                   library.size() == 1 ? "mode" : "modes", library.size() == 1 ? "s" : "", total));
 }
 
-/// Where modes are given none is searched for: of others the draws say that lie where no mode that is like a normal reaches.
+/// Where modes are given only a few descents have looked for others: of these the draws say that lie where no mode that is
+/// like a normal reaches.
 void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws) {
   constexpr double kMostBeyond = 0.05;
   for (int k = 0; k < library.size(); ++k)
@@ -184,10 +185,10 @@ void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDra
   const double beyond = share_beyond(library, draws);
   if (!(beyond > kMostBeyond)) return;
   if (v.failed.empty()) v.failed = "modes_mass";
-  v.warnings.push_back(fmt::format(
-      "{:.2g} of the draws lie far from the modes given: there are others, which were not searched "
-      "for; give them too, or these by --init, beside which others are",
-      beyond));
+  v.warnings.push_back(
+      fmt::format("{:.2g} of the draws lie far from the modes given: there are others, which a few descents "
+                  "did not find; give them too, or these by --init, beside which others are",
+                  beyond));
 }
 
 /// Where no start of the search led, though chains came there, others may be where none has come.
@@ -262,6 +263,8 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   v.summary.starts = found.starts;
   v.summary.gradients = found.gradients;
   v.summary.met = found.met;
+  if (found.listed > 0) v.summary.listed = found.listed;
+  if (found.beside > 0) v.summary.beside = found.beside;
   warn_of_unseen(v, found);
   if (found.astray()) {
     v.failed = "modes_mass";

@@ -90,21 +90,24 @@ class Search {
     result_.held = weigh_modes(result_.library, points_, context_, unit_);
     result_.stopped = keeper_.full() ? kSearchModes : kSearchGiven;
     result_.gradients = spent();
+    result_.listed = result_.library.size();
     return std::move(result_);
   }
 
-  SearchResult beside(const ByRows& from) {
+  SearchResult beside(const ByRows& from, NewModes which) {
     const SearchResult found = result_;
     const double least = keeper_.highest() + std::log(kExpectedShare);
     bool any = false;
+    const double budget =
+        std::exchange(budget_, INFINITY);  // the descents are paid for: each end is looked at
     descend(from);
+    budget_ = budget;
     for (int k = found.library.size(); k < result_.library.size(); ++k)
       any = any || result_.library[k].laplace_log_mass > least;
     SearchResult more = ended(any);
-    const int met = new_modes(more.library, found.library);
     const double gradients = more.gradients;
-    if (met == 0) more = found;
-    more.met += met;
+    if (new_modes(more.library, found.library, which) == 0) more = found;
+    more.met += std::max(0, more.library.size() - found.library.size());
     more.gradients = gradients;
     more.rejected = found.rejected;
     return more;
@@ -367,16 +370,19 @@ SearchResult search_on(const RunContext& context, std::uint32_t unit, const Sear
 }
 
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
-                          const SearchResult& found, const ByRows& from) {
-  return Search(context, unit, plan, found).beside(from);
+                          const SearchResult& found, const ByRows& from, NewModes which) {
+  return Search(context, unit, plan, found).beside(from, which);
 }
 
-int new_modes(const ModeLibrary& library, const ModeLibrary& other) {
+int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which) {
   const double least = library.log_total() + std::log(kExpectedShare);
   int count = 0;
   for (int k = 0; k < library.size(); ++k) {
     const Mode& mode = library[k];
-    bool known = !(resembles_normal(mode.effective_share, library.dim()) && mode.log_mass > least);
+    const bool counts = which == NewModes::any
+                            ? mode.best_log_mass() > least
+                            : resembles_normal(mode.effective_share, library.dim()) && mode.log_mass > least;
+    bool known = !counts;
     for (int o = 0; o < other.size() && !known; ++o) known = other[o].place == library[k].place;
     count += !known;
   }

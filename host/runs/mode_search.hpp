@@ -64,7 +64,9 @@ struct SearchResult {
   double gradients = 0;          // all of them
   double scale = 0;              // the widest normal about 0 that starts were drawn from, but for a few
   ModeForecast forecast;
-  int met = 0;  // modes that chains came upon, not the search (modes_met.hpp)
+  int met = 0;        // modes that chains came upon, not the search (modes_met.hpp)
+  int listed = 0;     // modes that the places of --modes lead to
+  double beside = 0;  // descents from elsewhere that looked for others (given_points.hpp)
   double least_hits() const, total_hits() const;  // 0: a hint that nobody met
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
@@ -90,6 +92,8 @@ struct SearchResult {
     archive("scale", scale);
     archive("forecast", forecast);
     archive("met", met);
+    archive("listed", listed);
+    archive("beside", beside);
   }
 };
 
@@ -113,13 +117,15 @@ SearchResult search_modes(const RunContext& context, std::uint32_t unit, const S
 SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                        const SearchResult& found);
 
-/// What was found, and beside it the modes that descents from the columns of `from` find, if one is new_modes. Else nothing
-/// changes but the gradients. Of the plan the scale of the first steps and the budget are used.
+/// Whether modes count that no normal resembles: along a ridge descents come to rest anywhere.
+enum class NewModes { like_normals, any };
+/// What was found, and beside it the modes that descents from the columns of `from` find, if there are new_modes. Else nothing
+/// changes but the gradients. Of the plan the scale of the first steps and the budget are used, this only for weighing them.
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
-                          const SearchResult& found, const PointEngine::Rows& from);
-/// How many modes of a library that resemble a normal (along a ridge descents come to rest anywhere) hold over a hundredth of
-/// all that it knows, and are not in another, which it was made of.
-int new_modes(const ModeLibrary& library, const ModeLibrary& other);
+                          const SearchResult& found, const PointEngine::Rows& from,
+                          NewModes which = NewModes::like_normals);
+/// How many modes of a library hold over a hundredth of all that it knows, and are not in another, which it was made of.
+int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which = NewModes::like_normals);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
 /// a descent from it finds. Throws UserError where that is none either.

@@ -56,9 +56,10 @@ Points read_points(const std::filesystem::path& file, int dim, const std::string
     if (const Json modes = modes_in(set.values); !modes.is_null())
       return places_of(modes, file.string(), dim, option);
     if (set.values.contains("diagnostics"))
-      throw UserError(fmt::format(
-          "{} {} lists no modes (that run found fewer than two). Leave out {}: they are searched for.",
-          option, file.string(), option));
+      throw UserError(
+          fmt::format("{} {} lists no modes (a run does where it has several, and draws). Leave out {}: they "
+                      "are searched for.",
+                      option, file.string(), option));
     throw UserError(
         fmt::format("{} {} holds no points (it has neither x, rows of {} numbers, nor a list of modes). Give "
                     "such rows, modes.json of lockstep modes, or summary.json of a run.",

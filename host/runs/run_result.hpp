@@ -189,7 +189,9 @@ struct ModesSummary {
   std::optional<int> found;  // none: not searched for
   std::string stopped;
   double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
-  int met = 0;  // that chains came upon, not the search
+  int met = 0;                // that chains came upon, not the search
+  std::optional<int> listed;  // that the places of --modes lead to
+  double beside = NAN;        // descents that looked for others than these
   std::optional<int> expected, visited;
   double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
   bool base = false;              // whether the base is a mixture of them
@@ -204,6 +206,8 @@ struct ModesSummary {
     archive.whole("least_hits", least_hits);
     archive.whole("most_hits", most_hits);
     archive("met", met);
+    archive("listed", listed);
+    archive.whole("beside", beside);
     archive("expected", expected);
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);

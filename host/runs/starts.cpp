@@ -2,8 +2,6 @@
 // What the scout's particles become: starting positions, and a full base and metric.
 #include "host/runs/starts.hpp"
 
-#include <fmt/format.h>
-
 #include <Eigen/Dense>
 #include <cmath>
 
@@ -69,7 +67,7 @@ void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
 void correct_log_z(ScoutResult& found, std::size_t unit, const ModeLibrary& library,
                    const TargetInstance& target) {
   constexpr int kLooked = 256;
-  constexpr double kExplained = 0.8;
+  constexpr double kExplained = 0.9;
   const int d = found.dim, count = std::min(kLooked, found.particles);
   if (count == 0 || library.size() == 0 || !(found.log_z[unit] > library.log_total() + std::log(2))) return;
   ModeLibrary normals = library;
@@ -82,7 +80,8 @@ void correct_log_z(ScoutResult& found, std::size_t unit, const ModeLibrary& libr
         &found.position[(unit * found.particles + std::size_t(n) * found.particles / count) * d];
     LogSum q;
     for (int k = 0; k < normals.size(); ++k) q.add(normals.log_density(k, x));
-    explained += std::exp(std::min(0.0, q.log() - target.log_density(x, gradient.data()))) / count;
+    if (const double p = target.log_density(x, gradient.data()); std::isfinite(p))
+      explained += std::exp(std::min(0.0, q.log() - p)) / count;
   }
   found.gradients[unit] += count;
   if (explained >= kExplained) found.log_z[unit] = library.log_total();

@@ -32,7 +32,7 @@ std::vector<double> starts(const RunContext& context, const Engine& engine, cons
 void include_modes(ScoutResult& found, std::size_t unit, const ModeLibrary& library, RandomStream random);
 
 /// Takes what the modes hold for a unit's log Z where the particles came to over twice that, and yet nearly all of them lie
-/// where the modes' normals account for the density (the mean of min(1, q / p) is .8 or more): they have seen nothing else.
+/// where the modes' normals account for the density (the mean of min(1, q / p) is .9 or more): they have seen nothing else.
 /// Particles that pass a bottleneck err by nats, and their error does not say so. Counts what it evaluates.
 void correct_log_z(ScoutResult& found, std::size_t unit, const ModeLibrary& library,
                    const TargetInstance& target);

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "targets/mixture.hpp"
@@ -69,9 +71,16 @@ TEST_F(GivenPoints, AreNamedWhereTheyAreNoHintOrTheSame) {
       judge_given(c.target, "scout", put("0,0\n"), found),
       ElementsAre(HasSubstr("the one place of --modes leads to one mode, which leaves nothing to compare")));
   found.stopped = kSearchGiven;
+  found.listed = 1;
   EXPECT_THAT(judge_given(c.target, "scout", put("0,0\n40,40\n1e4,0\n"), found),
               ElementsAre(HasSubstr("3 places of --modes lead to 1 mode: the others are the same"),
                           HasSubstr("place 2 of --modes")));
+  SearchResult none;  // beyond the dimensions that are searched
+  none.library = ModeLibrary(2);
+  none.stopped = kSearchDimension;
+  none.listed = 1;
+  EXPECT_THAT(judge_given(c.target, "scout", put("0,0\n"), none),
+              ElementsAre(HasSubstr("leads to one mode")));
 }
 
 TEST_F(GivenPoints, AListOfAllModesIsGoneBy) {
@@ -92,7 +101,7 @@ TEST_F(GivenPoints, AListThatLeavesOneOutIsNoListOfAll) {
   EXPECT_EQ(found.met, 0);
   EXPECT_THAT(
       judge_given(c.target, "scout", list, found),
-      ElementsAre(HasSubstr("--modes leaves modes out, which 256 descents from elsewhere came upon: they "
+      ElementsAre(HasSubstr("--modes leaves modes out, which 256 descents from elsewhere came upon: all "
                             "were searched for, and 3 are known")));
   const SearchResult listed =
       modes_listed(c.context, 0, {Eigen::Vector2d(0, 0), Eigen::Vector2d(40, 40)}, {.gradients = 1e5});
@@ -107,6 +116,59 @@ TEST_F(GivenPoints, AListMayLeaveSmallOnesOut) {
   const SearchResult found = find_modes(small.context, 0, "scout", put("0,0\n40,40\n"), {.gradients = 1e5});
   EXPECT_EQ(found.stopped, kSearchGiven);
   EXPECT_EQ(found.library.size(), 2);
+  EXPECT_EQ(found.beside, 256);
+}
+
+// Descents end at twelve light peaks first, which are higher; each end is looked at, however little a run may spend.
+TEST(GivenList, IsHeldAgainstOthersWhateverTheBudget) {
+  constexpr int kAxes = 10;
+  testing::MemoryInput in;
+  std::vector<double> means, weights = {0.345, 0.345, 0.28}, sds = {1, 1, 1};
+  for (const double at : {0.0, 6.0, -5.0}) means.insert(means.end(), kAxes, at);
+  for (int k = 0; k < 12; ++k) {
+    for (int i = 0; i < kAxes; ++i) means.push_back(3 * std::sin(1.0 + 5 * k + 2.3 * i));
+    weights.push_back(0.0025);
+    sds.push_back(0.4);
+  }
+  in.arrays["means"] = {means, {15, kAxes}};
+  in.arrays["weights"] = {weights, {15}};
+  in.arrays["sds"] = {sds, {15}};
+  testing::SearchCase<MixtureTarget> c(in);
+  const std::vector<Eigen::VectorXd> places = {Eigen::VectorXd::Zero(kAxes),
+                                               Eigen::VectorXd::Constant(kAxes, 6)};
+  for (const double gradients : {1e3, 1e6}) {
+    const SearchResult found = modes_listed(c.context, 0, places, {.gradients = gradients});
+    EXPECT_EQ(found.listed, 2);
+    EXPECT_GT(found.met, 0) << gradients;
+    EXPECT_EQ(found.library.size(), found.listed + found.met);
+    const double x[kAxes] = {-5, -5, -5, -5, -5, -5, -5, -5, -5, -5};
+    EXPECT_LT(found.library.distance(found.library.nearest(x), x), 1) << gradients;
+  }
+}
+
+// A mode that no descent leads to stays known, however many rows there are beside it, when the list turns out not to be of all.
+TEST(GivenList, IsNotLostAmongTheRowsOfInit) {
+  constexpr int kAxes = 12;
+  testing::MemoryInput in;
+  std::vector<double> means(3 * kAxes, 0.0);
+  means[kAxes] = 12;
+  means[2 * kAxes + 1] = 15;
+  in.arrays["means"] = {means, {3, kAxes}};
+  in.arrays["weights"] = {{0.4, 0.3, 0.3}, {3}};
+  in.arrays["sds"] = {{1, 0.03, 1}, {3}};
+  testing::SearchCase<MixtureTarget> c(in);
+  const auto row = [](double first, double second) {
+    return fmt::format("{},{},0,0,0,0,0,0,0,0,0,0\n", first, second);
+  };
+  std::string rows;
+  for (int n = 0; n < 300; ++n) rows += row(0.01 * n, 0);
+  const std::string init = ::testing::TempDir() + "given_init.csv",
+                    list = ::testing::TempDir() + "given_list.csv";
+  write_atomically(init, rows);
+  write_atomically(list, row(0, 0) + row(12, 0));
+  const SearchResult found = find_modes(c.context, 0, init, list, {.gradients = 2.5e5});
+  EXPECT_EQ(found.library.size(), 3);
+  EXPECT_THAT(judge_given(c.target, init, list, found), ElementsAre(HasSubstr("--modes leaves modes out")));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(PointsFile, SaysWhatItLacks) {
   EXPECT_THAT(refusal(R"({"y": [[1, 2]]})"), HasSubstr("neither x, rows of 2 numbers, nor a list of modes"));
   EXPECT_THAT(refusal(R"({"y": 1})", "--init"), HasSubstr("--init"));
   EXPECT_THAT(refusal(R"({"diagnostics": {"modes": {"found": 0}}})"),
-              HasSubstr("that run found fewer than two"));
+              HasSubstr("lists no modes (a run does where it has several"));
   EXPECT_THAT(refusal(R"({"modes": []})"), HasSubstr("holds no mode"));
   EXPECT_THAT(refusal(R"({"modes": [{"place": [1, 2]}, {"place": [1]}]})"), HasSubstr("mode 2 of"));
   EXPECT_THAT(refusal(R"({"modes": [{"place": [1, "a"]}]})"), HasSubstr("no number"));

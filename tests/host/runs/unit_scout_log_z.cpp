@@ -60,10 +60,10 @@ TEST_F(ScoutLogZ, GivesWayToModesThatAccountForAllItsParticles) {
   EXPECT_EQ(corrected(-5), -5) << "it may have lost what the modes hold";
 }
 
-// Where a third of the particles have seen something else, there is something else.
+// Where a fifth of the particles have seen something else, there is something else.
 TEST_F(ScoutLogZ, StandsWhereParticlesLieElsewhere) {
-  EXPECT_EQ(corrected(1.5, 0.1), library.log_total());
-  EXPECT_EQ(corrected(1.5, 0.3), 1.5);
+  EXPECT_EQ(corrected(1.5, 0.05), library.log_total());
+  EXPECT_EQ(corrected(1.5, 0.2), 1.5);
 }
 
 // A library whose modes hold a tenth of the density where the particles are.
