@@ -375,18 +375,26 @@ SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const S
 }
 
 int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which) {
+  constexpr double kNear = 9;  // squared Mahalanobis distance
   const double least = library.log_total() + std::log(kExpectedShare);
-  int count = 0;
+  std::vector<int> known, added;
   for (int k = 0; k < library.size(); ++k) {
-    const Mode& mode = library[k];
-    const bool counts = which == NewModes::any
-                            ? mode.best_log_mass() > least
-                            : resembles_normal(mode.effective_share, library.dim()) && mode.log_mass > least;
-    bool known = !counts;
-    for (int o = 0; o < other.size() && !known; ++o) known = other[o].place == library[k].place;
-    count += !known;
+    const auto is_k = [&](int o) { return other[o].place == library[k].place; };
+    bool is_known = false;
+    for (int o = 0; o < other.size(); ++o) is_known = is_known || is_k(o);
+    (is_known ? known : added).push_back(k);
   }
-  return count;
+  const auto counts = [&](int k) {
+    const Mode& mode = library[k];
+    if (which == NewModes::any) return mode.best_log_mass() > least;
+    const auto beside = [&](int o) {
+      return library.distance(o, mode.place.data(), kNear) < kNear &&
+             library.distance(k, library[o].place.data(), kNear) < kNear;
+    };
+    return resembles_normal(mode.effective_share, library.dim()) && mode.log_mass > least &&
+           std::none_of(known.begin(), known.end(), beside);
+  };
+  return int(std::count_if(added.begin(), added.end(), counts));
 }
 
 SearchResult modes_at(const RunContext& context, std::uint32_t unit, const std::vector<Vector>& places) {

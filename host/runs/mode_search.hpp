@@ -117,15 +117,16 @@ SearchResult search_modes(const RunContext& context, std::uint32_t unit, const S
 SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                        const SearchResult& found);
 
-/// Whether modes count that no normal resembles: along a ridge descents come to rest anywhere.
-enum class NewModes { like_normals, any };
+/// Whether modes count that no normal resembles, or that lie within 3 standard deviations of a known one, by its covariance and their
+/// own: along a ridge descents come to rest anywhere.
+enum class NewModes { apart, any };
 /// What was found, and beside it the modes that descents from the columns of `from` find, if there are new_modes. Else nothing
 /// changes but the gradients. Of the plan the scale of the first steps and the budget are used, this only for weighing them.
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                           const SearchResult& found, const PointEngine::Rows& from,
-                          NewModes which = NewModes::like_normals);
+                          NewModes which = NewModes::apart);
 /// How many modes of a library hold over a hundredth of all that it knows, and are not in another, which it was made of.
-int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which = NewModes::like_normals);
+int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which = NewModes::apart);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
 /// a descent from it finds. Throws UserError where that is none either.
