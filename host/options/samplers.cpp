@@ -43,7 +43,8 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"step_size", "step in units of the metric (default: dual averaging)"},
       {"num_leapfrog", "mean number of leapfrog steps (default: trajectory_time / step_size)"},
       {"trajectory_time",
-       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge)"},
+       "mean trajectory time in units of the metric (default: ChEES in warm-up; 0.8 for the bridge); "
+       "in evidence less where --gradients pay for no more"},
       {"jitter", "randomise the trajectory length (default true)"},
       {"target_acceptance",
        "acceptance_mean that dual averaging aims at (default " + target_acceptance + ")"},

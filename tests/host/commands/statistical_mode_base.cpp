@@ -229,19 +229,15 @@ TEST(OneMode, ThatAPlainSamplerNeverEntersFails) {
   }
 }
 
-// In 12 dimensions particles pass a bottleneck, and their log Z is up to a nat too high in a third of all runs, though all of them
-// lie in the three modes that were found.
+// Particles pass a bottleneck: in 2 of these 8 runs their log Z is 1.6 and 1.4 too high, though all of them lie in the three
+// modes that were found.
 TEST(BaseOfModes, IsTakenWhereTheScoutErrsUpwards) {
-  nlohmann::json data;
-  std::mt19937_64 random(201);
-  std::normal_distribution<double> normal(0, 4);
-  for (int k = 0; k < 3; ++k) {
-    std::vector<double> mean(12);
-    for (double& x : mean) x = normal(random);
-    data["means"].push_back(mean);
-  }
-  data["weights"] = {0.29, 0.06, 0.65};
-  data["sds"] = {2, 0.83, 1.45};
+  const nlohmann::json data = {{"means",
+                                {{8, -2, -8, -3, 7, 1, -1, 1, 1, 4, 0, 5},
+                                 {-2, 0, -2, 0, 8, -7, -6, -3, 5, 1, -3, 0},
+                                 {-6, -5, -3, 2, -1, 0, 5, -2, 6, -4, 9, -6}}},
+                               {"weights", {0.29, 0.06, 0.65}},
+                               {"sds", {2, 0.83, 1.45}}};
   RunOptions r;
   r.target = "mixture";
   r.sampler = "pe";
