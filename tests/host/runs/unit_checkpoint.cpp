@@ -115,9 +115,9 @@ TEST_F(CheckpointFile, OfAnotherFormatSaysSo) {
   out.write(folder_ / "checkpoint", "this run");
   std::string text = contents(folder_ / "checkpoint");
   text.resize(text.size() - 32);
-  const std::string now = "lockstep checkpoint 5 ";
+  const std::string now = "lockstep checkpoint 6 ";
   ASSERT_EQ(text.substr(0, now.size()), now);
-  text[now.size() - 2] = '6';
+  text[now.size() - 2] = '7';
   std::ofstream(folder_ / "checkpoint", std::ios::binary)
       << text << fmt::format("{:016x}{}", text.size(), checksum(text));
   EXPECT_NE(complaint("this run").find("another version of lockstep"), std::string::npos);
