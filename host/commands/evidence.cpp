@@ -179,6 +179,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   context.progress = progress_printer(run.quiet, run.target);
   const MemoryPlan memory = memory_of(context, c, run);
   check_memory(memory, true);
+  check_places(context, run.modes);
   const RunFiles files = open_run(run, *target, c.effective);
   if (files.finished) return from_json<EvidenceResult>(*files.finished);
   say_device(run, context);

@@ -201,6 +201,10 @@ void show_modes(const RunOptions& run) {
           fmt::format("{} holds the modes of an earlier search, {} (they would be overwritten). Give another "
                       "--out, or --force to overwrite them.",
                       run.out.string(), kFile));
+    std::error_code missing;
+    if (std::filesystem::equivalent(run.modes, run.out / kFile, missing))
+      throw UserError(fmt::format("--modes reads {} (--force overwrites it). Give another --out",
+                                  (run.out / kFile).string()));
   }
   RunSize size;
   size.dim = target->dim();
@@ -232,11 +236,10 @@ void show_modes(const RunOptions& run) {
       fmt::print("\nOf these {} {} not among those given; without --modes all are searched for.\n", others,
                  others == 1 ? "is" : "are");
     else
-      fmt::print(
-          "\nGiven by --modes{}; of others nothing is known.\n",
-          found.beside > 0
-              ? fmt::format(": {:.0f} descents from elsewhere led to no other of over 1 %", found.beside)
-              : "");
+      fmt::print("\nGiven by --modes{}; of others nothing is known.\n",
+                 found.beside > 0
+                     ? fmt::format(": {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
+                     : "");
   }
   write_files(run, text, found);
 }

@@ -71,8 +71,7 @@ void print_modes(const ModesSummary& m) {
   const bool given = m.stopped == "given";
   const int own = given ? m.listed.value_or(*m.found) : *m.found - m.met;
   fmt::print("\n{} mode{} {}", own, own == 1 ? "" : "s", given ? "given" : "found");
-  if (given && m.beside > 0)
-    fmt::print(", {:.0f} descents from elsewhere led to no other of over 1 %", m.beside);
+  if (given && m.beside > 0) fmt::print(", {:.0f} starts elsewhere led to no other of over 1 %", m.beside);
   if (m.met > 0) fmt::print(", and {} that chains came upon", m.met);
   if (!std::isnan(m.least_hits) && !given)
     fmt::print(" (hits {:.0f}{}{})", m.least_hits,

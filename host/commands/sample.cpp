@@ -204,6 +204,7 @@ SampleResult sample(const RunOptions& asked) {
   ChainRunOptions options = options_of(run, *target);
   const MemoryPlan memory = memory_of(context, run, config, options);
   check_memory(memory, true);
+  check_places(context, run.modes);
   const RunFiles files = open_run(run, *target, config.effective);
   if (files.finished) return from_json<SampleResult>(*files.finished);
   context.stages = std::make_shared<Stages>(files.checkpoint);

@@ -56,7 +56,7 @@ PathBase proposed(const RunContext& context, const EvidenceConfig& c) {
 PathBase scouted(const RunContext& context, const EvidenceConfig& c, const RunOptions& run,
                  const ModeLibrary& modes) {
   ScoutResult found =
-      scout(context, {0}, c.scout_particles, run.init_scale, read_starts(run.init, context.target->dim()));
+      scout(context, {0}, c.scout_particles, run.init_scale, near_starts(run.init, *context.target));
   correct_log_z(found, 0, modes, *context.target);
   const int d = found.dim, n = found.particles;
   const Eigen::Map<const Matrix> x(found.position.data(), d, n);

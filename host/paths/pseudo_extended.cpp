@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evidence by the chain of `lockstep sample`, which needs no path.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
@@ -11,6 +13,21 @@
 #include "host/runs/run_context.hpp"
 
 namespace lockstep {
+
+namespace {
+
+/// Chains whose trajectories were cut to less than a third for want of gradients agree before they know the target.
+void judge_trajectories(MethodResult& f, double wanted, double had) {
+  constexpr double kLeast = 1.0 / 3;
+  if (!(had < kLeast * wanted)) return;
+  f.failed.push_back("length");
+  f.warnings.push_back(fmt::format(
+      "trajectories are {:.2g} of what they should be, for scout, search and warm-up took {:.2g} of the "
+      "gradients: more --gradients",
+      had / wanted, f.preparation));
+}
+
+}  // namespace
 
 MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& job) {
   const EvidenceConfig& c = job.config;
@@ -54,6 +71,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   report_rhat(f.diagnostics, e);
   f.diagnostics.base_log_zeta = r.frozen.log_zeta[0];
   if (run.se > 0 && !(f.log_z.se <= run.se)) f.failed.push_back("se");
+  judge_trajectories(f, c.pseudo_extended.trajectory_time, r.frozen.trajectory_time[0]);
   f.chain_run = std::move(r);
   return f;
 }

@@ -34,7 +34,7 @@ class WarmUp {
         options_(options),
         found_(found),
         units_(options.pooled ? std::vector<std::uint32_t>{options.units[0]} : options.units),
-        known_(read_starts(options.init, context.target->dim())),
+        known_(near_starts(options.init, *context.target)),
         dim_(context.target->dim()),
         window_(int(units_.size()), dim_, config.model.dense_metric),
         centre_(units_.size() * dim_, 0.0) {
@@ -166,20 +166,19 @@ class WarmUp {
     for (std::size_t u = 0; u < mean.size(); ++u) mean[u] = std::max(harmonic[u], 1 - least * (1 - mean[u]));
     return mean;
   }
-  /// Shortens trajectories to what this share of a budget that pays for all still pays of so many iterations: those of the
-  /// warm-up take half of it at most, with scout and search (or a quarter, if these took more), and a run that can be
-  /// judged is to be left. A budget of iterations, or of what is recorded alone, shortens nothing.
+  /// Shortens trajectories of a given time to what this share of a budget that pays for all still pays of so many iterations: the
+  /// warm-up takes half of it at most, with scout and search (or a quarter, if these took more), and a run that can be judged
+  /// is to be left. A budget of iterations, or of what is recorded alone, shortens nothing.
   void shorten(double share, std::int64_t iterations, int chains) {
     constexpr double kLeast = 0.25;
-    if (!options_.whole_budget || !(options_.gradients > 0) || config_.num_leapfrog > 0 || iterations <= 0)
-      return;
+    const double wanted = config_.trajectory_time;
+    if (!options_.whole_budget || !(options_.gradients > 0) || !(wanted > 0) || iterations <= 0) return;
     Frozen& f = frozen();
     const double copies = config_.model.kind == ModelKind::pseudo_extended ? config_.model.pseudo_samples : 1;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const double left = std::max(share * options_.gradients - prepared_[u], kLeast * options_.gradients) -
                           f.warmup_gradients[u];
       const double most = std::max(1.0, left / (double(iterations) * chains * copies));
-      const double wanted = learn_time_ ? f.trajectory_time[u] : config_.trajectory_time;
       f.trajectory_time[u] = std::min(wanted, most * f.step_size[u]);
     }
   }
@@ -328,7 +327,7 @@ Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const 
     return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
   };
   // Points of --init have room already.
-  const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
+  const bool makes_room = config.mode_jumps && near_starts(options.init, *context.target).empty();
   for (std::size_t u = 0; u < modes.of.size(); ++u) {
     const ModeLibrary& library = modes.of[u].library;
     if (modes.of[u].full()) continue;
@@ -350,7 +349,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
   if (!stage.done())
     stage.keep(!scouts ? ScoutResult()
                        : scout(context, units, config.scout_particles, options.init_scale,
-                               read_starts(options.init, context.target->dim())));
+                               near_starts(options.init, *context.target)));
   const ScoutResult& found = stage.result();
   Stage<FoundModes> search(*context.stages, "modes");
   if (!search.done()) search.keep(found_modes(context, config, options, found, units));

@@ -161,7 +161,7 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
 
   const int dim = context.target->dim(), quantities = int(context.target->quantities().size());
   Recording recording(config, options, {dim, quantities, options.covariance}, end,
-                      int(read_starts(options.init, dim).size()), context.threads);
+                      int(near_starts(options.init, *context.target).size()), context.threads);
   recording.take_frozen(frozen);
   recording.prepare(spec);
   const auto engine = make_engine(context, spec);

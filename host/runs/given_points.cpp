@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "host/runs/mode_starts.hpp"
+#include "host/runs/mode_visits.hpp"
 #include "host/runs/points_file.hpp"
 #include "host/util/errors.hpp"
 
@@ -27,12 +27,22 @@ Points usable(Points points, const TargetInstance& target, const std::string& wh
   return points;
 }
 
+Points places_of(const ModeLibrary& library) {
+  Points places;
+  for (int k = 0; k < library.size(); ++k)
+    places.push_back(Eigen::Map<const Eigen::VectorXd>(library[k].place.data(), library.dim()));
+  return places;
+}
+
+/// How far below a mode's a log density is that says nothing of it: a draw is d / 2 below.
+double far_below(int dim) { return 1000 + 10.0 * dim; }
+
 /// What rows of --init lie so far out that they are no hint.
 std::string judge_rows(const TargetInstance& target, const std::string& init, const SearchResult& found) {
   const int d = target.dim(), n = found.library.size() - found.met;
   double lowest = INFINITY;
   for (int k = 0; k < n; ++k) lowest = std::min(lowest, found.library[k].log_density);
-  const double beyond = 1000 + 10.0 * d;  // a draw is d / 2 below its mode
+  const double beyond = far_below(d);
   const Points rows = read_starts(init, d);
   std::vector<std::size_t> far;
   Eigen::VectorXd gradient(d);
@@ -41,7 +51,7 @@ std::string judge_rows(const TargetInstance& target, const std::string& init, co
   if (far.empty()) return "";
   return fmt::format(
       "row {} of --init{} lies far out, where the log density is over {:.0f} below every mode found: it is "
-      "no hint of a mode, and chains that begin there may not arrive; give points near the modes",
+      "no hint of a mode, and chains do not begin there; give points near the modes",
       far[0], far.size() > 1 ? fmt::format(", and {} more,", far.size() - 1) : "", beyond);
 }
 
@@ -57,7 +67,7 @@ std::string judge_list(const Points& places, const SearchResult& found) {
     return found.beside == 0
                ? ""
                : fmt::format(
-                     "--modes leaves modes out, which {:.0f} descents from elsewhere came upon: all were "
+                     "--modes leaves modes out, which a search from {:.0f} starts came upon: all were "
                      "searched for, and {} are known",
                      found.beside, found.library.size() - found.met);
   return fmt::format("{} of --modes {} to one mode, which leaves nothing to compare{}",
@@ -88,6 +98,21 @@ Points read_starts(const std::string& init, int dim) {
   return read_points(init, dim, "--init");
 }
 
+Points near_starts(const std::string& init, const TargetInstance& target) {
+  Points rows = read_starts(init, target.dim());
+  std::vector<double> log_density;
+  Eigen::VectorXd gradient(target.dim());
+  double highest = -INFINITY;
+  for (const auto& x : rows) {
+    log_density.push_back(target.log_density(x.data(), gradient.data()));
+    highest = std::fmax(highest, log_density.back());
+  }
+  std::erase_if(rows, [&](const Eigen::VectorXd& x) {
+    return !(log_density[std::size_t(&x - rows.data())] >= highest - far_below(target.dim()));
+  });
+  return rows;
+}
+
 Points usable_starts(const std::string& init, const TargetInstance& target) {
   return usable(read_starts(init, target.dim()), target, "row", "--init " + init);
 }
@@ -99,12 +124,31 @@ Points usable_places(const std::filesystem::path& modes, const TargetInstance& t
 
 SearchResult modes_listed(const RunContext& context, std::uint32_t unit, const Points& places,
                           const SearchPlan& plan) {
-  const SearchResult list = modes_at(context, unit, places);
+  constexpr double kShare = 0.25, kLeast = 2e4;  // of what a search may spend; gradients
+  SearchResult list = modes_at(context, unit, places);
   if (list.library.size() < 2 || !list.grows()) return list;
-  const auto from = mode_starts(context, unit, list.library, plan.init_scale, 0, plan.first_starts);
-  SearchResult all = modes_beside(context, unit, plan, list, from, NewModes::any);
-  all.beside = plan.first_starts;
-  return all;
+  SearchPlan check = plan;
+  if (plan.gradients > 0) check.gradients = std::max(kLeast, kShare * plan.gradients);
+  check.iterations *= kShare;
+  check.least = std::max(kLeast, kShare * plan.least);
+  check.known = places_of(list.library);
+  check.kept = false;
+  const SearchResult found = search_modes(context, unit, check);
+  const ModeLibrary listed = list.library;
+  const double least = found.library.log_total() + std::log(kExpectedShare);
+  for (int k = 0; k < found.library.size(); ++k) {
+    const Mode& mode = found.library[k];
+    if (!(mode.best_log_mass() > least) || listed.nearest(mode.place.data(), 1) >= 0) continue;
+    list.library.add(mode);
+    list.met += 1;
+  }
+  list.gradients += found.gradients;
+  list.beside = found.starts;
+  return list;
+}
+
+void check_places(const RunContext& context, const std::filesystem::path& modes) {
+  if (!modes.empty()) modes_at(context, 0, read_points(modes, context.target->dim(), "--modes"));
 }
 
 SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std::string& init,
@@ -114,9 +158,7 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
   if (modes.empty()) return search_modes(context, unit, plan);
   const SearchResult list = modes_listed(context, unit, read_points(modes, d, "--modes"), plan);
   if (list.library.size() > 1 && list.met == 0) return list;
-  Points known;  // before the rows of --init, of which a search takes so many
-  for (int k = 0; k < list.library.size(); ++k)
-    known.push_back(Eigen::Map<const Eigen::VectorXd>(list.library[k].place.data(), d));
+  const Points known = places_of(list.library);  // before the rows of --init, of which a search takes so many
   plan.known.insert(plan.known.begin(), known.begin(), known.end());
   if (plan.gradients > 0) plan.gradients = std::max(1.0, plan.gradients - list.gradients);
   SearchResult found = search_modes(context, unit, plan);

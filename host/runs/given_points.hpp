@@ -20,8 +20,16 @@ std::vector<Eigen::VectorXd> usable_starts(const std::string& init, const Target
 /// The places of `--modes`, none without a file; UserError as of usable_starts.
 std::vector<Eigen::VectorXd> usable_places(const std::filesystem::path& modes, const TargetInstance& target);
 
+/// Of them those that chains begin at, and scouts cover: not those where the log density is below the highest by more than any mode's
+/// draws are, from where no chain arrives.
+std::vector<Eigen::VectorXd> near_starts(const std::string& init, const TargetInstance& target);
+
+/// UserError where a place leads to no mode, before anything is written.
+void check_places(const RunContext& context, const std::filesystem::path& modes);
+
 /// The library of a list of places. If they lead to two modes or more (and no more than are kept), with those of over a hundredth
-/// that descents from a first round of starts find beside them (SearchResult::met): that there are any says that the list is not of all.
+/// that a search of a quarter of the usual budget finds beside them (SearchResult::met): that there are any says that the list
+/// is not of all.
 SearchResult modes_listed(const RunContext& context, std::uint32_t unit,
                           const std::vector<Eigen::VectorXd>& places, const SearchPlan& plan);
 

@@ -84,7 +84,7 @@ class Search {
         throw UserError(
             fmt::format("place {} of --modes leads to no mode (the log density there, or where a descent "
                         "from it ends, has no "
-                        "highest point). Leave it out",
+                        "highest point that differences of gradients can see). Leave it out",
                         &x - places.data() + 1));
     }
     result_.held = weigh_modes(result_.library, points_, context_, unit_);
@@ -94,7 +94,7 @@ class Search {
     return std::move(result_);
   }
 
-  SearchResult beside(const ByRows& from, NewModes which) {
+  SearchResult beside(const ByRows& from) {
     const SearchResult found = result_;
     const double least = keeper_.highest() + std::log(kExpectedShare);
     bool any = false;
@@ -106,7 +106,7 @@ class Search {
       any = any || result_.library[k].laplace_log_mass > least;
     SearchResult more = ended(any);
     const double gradients = more.gradients;
-    if (new_modes(more.library, found.library, which) == 0) more = found;
+    if (new_modes(more.library, found.library) == 0) more = found;
     more.met += std::max(0, more.library.size() - found.library.size());
     more.gradients = gradients;
     more.rejected = found.rejected;
@@ -127,7 +127,7 @@ class Search {
 
  private:
   std::string name() const { return fmt::format("rounds {}", unit_); }
-  bool taken_up() { return context_.stages->take_up(name(), *this); }
+  bool taken_up() { return plan_.kept && context_.stages->take_up(name(), *this); }
   SearchResult rounds() {
     while (result_.stopped.empty()) {
       const double before = of_descents(), made = result_.starts;
@@ -142,7 +142,7 @@ class Search {
       if (round_ == 0 && plan_.iterations > 0) budget_ = share_of_iterations();
       ++round_;
       result_.stopped = reason();
-      context_.stages->save(name(), *this);
+      if (plan_.kept) context_.stages->save(name(), *this);
       context_.tell("modes", std::min(1.0, spent() / budget_), {spent(), NAN});
     }
     return ended(true);
@@ -370,11 +370,11 @@ SearchResult search_on(const RunContext& context, std::uint32_t unit, const Sear
 }
 
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
-                          const SearchResult& found, const ByRows& from, NewModes which) {
-  return Search(context, unit, plan, found).beside(from, which);
+                          const SearchResult& found, const ByRows& from) {
+  return Search(context, unit, plan, found).beside(from);
 }
 
-int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which) {
+int new_modes(const ModeLibrary& library, const ModeLibrary& other) {
   constexpr double kNear = 9;  // squared Mahalanobis distance
   const double least = library.log_total() + std::log(kExpectedShare);
   std::vector<int> known, added;
@@ -386,7 +386,6 @@ int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes whi
   }
   const auto counts = [&](int k) {
     const Mode& mode = library[k];
-    if (which == NewModes::any) return mode.best_log_mass() > least;
     const auto beside = [&](int o) {
       return library.distance(o, mode.place.data(), kNear) < kNear &&
              library.distance(k, library[o].place.data(), kNear) < kNear;

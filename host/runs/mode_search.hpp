@@ -36,6 +36,7 @@ struct SearchPlan {
   int first_starts = 256;  // of the first round; of the next four times as many, up to 1024
   ResidualEnergyOf residual = ResidualEnergyOf::none;
   double temperature = 1.05;  // of the residual energy
+  bool kept = true;           // in checkpoints
 };
 
 /// Of a run that plans so many gradients; `scale` as --init-scale.
@@ -66,7 +67,7 @@ struct SearchResult {
   ModeForecast forecast;
   int met = 0;        // modes that chains came upon, not the search (modes_met.hpp)
   int listed = 0;     // modes that the places of --modes lead to
-  double beside = 0;  // descents from elsewhere that looked for others (given_points.hpp)
+  double beside = 0;  // starts from which others than these were looked for (given_points.hpp)
   double least_hits() const, total_hits() const;  // 0: a hint that nobody met
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
@@ -117,16 +118,14 @@ SearchResult search_modes(const RunContext& context, std::uint32_t unit, const S
 SearchResult search_on(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
                        const SearchResult& found);
 
-/// Whether modes count that no normal resembles, or that lie within 3 standard deviations of a known one, by its covariance and their
-/// own: along a ridge descents come to rest anywhere.
-enum class NewModes { apart, any };
 /// What was found, and beside it the modes that descents from the columns of `from` find, if there are new_modes. Else nothing
 /// changes but the gradients. Of the plan the scale of the first steps and the budget are used, this only for weighing them.
 SearchResult modes_beside(const RunContext& context, std::uint32_t unit, const SearchPlan& plan,
-                          const SearchResult& found, const PointEngine::Rows& from,
-                          NewModes which = NewModes::apart);
-/// How many modes of a library hold over a hundredth of all that it knows, and are not in another, which it was made of.
-int new_modes(const ModeLibrary& library, const ModeLibrary& other, NewModes which = NewModes::apart);
+                          const SearchResult& found, const PointEngine::Rows& from);
+/// How many modes of a library hold over a hundredth of all that it knows, resemble a normal, are not in another library, which it was
+/// made of, and lie over 3 standard deviations from all that are, by either covariance (along a ridge descents come to rest
+/// anywhere).
+int new_modes(const ModeLibrary& library, const ModeLibrary& other);
 
 /// A library of places that somebody gives: each is made a mode as the search would, or where it is none, the mode that
 /// a descent from it finds. Throws UserError where that is none either.

@@ -392,6 +392,13 @@ TEST_F(Commands, ModesAreShownWrittenAndGivenBack) {
   EXPECT_NE(own.err.find("--modes reads first/summary.json (--force deletes it)"), std::string::npos)
       << own.err;
   EXPECT_TRUE(fs::exists(folder_ / "first/summary.json"));
+  const auto kept = contents(folder_ / "first/summary.json");
+  std::ofstream(folder_ / "ring.json") << "{\"x\": [[0, 0], [3, 3]]}";  // the first is no mode
+  const ProgramResult ring =
+      run({"sample", "--target", "flower", "--modes", "ring.json", "--out", "first", "--force"});
+  EXPECT_EQ(ring.status, 2);
+  EXPECT_NE(ring.err.find("place 1 of --modes leads to no mode"), std::string::npos) << ring.err;
+  EXPECT_EQ(contents(folder_ / "first/summary.json"), kept);
   std::ofstream(folder_ / "bad.json") << "{\"modes\": [{\"place\": [1, 2]}]}";
   for (const char* command : {"modes", "sample", "evidence"}) {
     const ProgramResult bad =

@@ -110,7 +110,12 @@ TEST(KnownStartsOfEvidence, ShortChainsThatSeldomChangeModesFail) {
   r.chains = 16;
   for (const int iterations : {100, 127, 200}) {
     r.iterations = iterations;
+    r.sampler_settings = {{"mode_jumps", false}, {"base", "scout"}};
     EXPECT_THAT(failed(r), Contains("rhat")) << iterations;
+    r.sampler_settings = {};  // from a base of modes they change
+    const auto jumping = run(r);
+    EXPECT_EQ(jumping["verdict"], "pass") << iterations << jumping["failed_gates"];
+    EXPECT_NEAR(jumping["log_z"]["estimate"].get<double>(), 0, 0.1) << iterations;
   }
 }
 

@@ -51,6 +51,17 @@ TEST_F(GivenPoints, FromWhichNoChainMovesAreRefused) {
   EXPECT_EQ(refusal("0,0\n40,40\n1e4,0\n"), "");
 }
 
+// Chains do not begin where they would not arrive from; descents do.
+TEST_F(GivenPoints, FarOutAreNoStartsOfChains) {
+  const auto rows = put("0,0\n1e4,0\n40,40\n60,60\n");
+  const auto near = near_starts(rows, c.target);
+  ASSERT_EQ(near.size(), 3u);
+  EXPECT_EQ(near[1], Eigen::Vector2d(40, 40));
+  EXPECT_EQ(near[2], Eigen::Vector2d(60, 60));  // e^-400
+  EXPECT_EQ(read_starts(rows, 2).size(), 4u);
+  EXPECT_EQ(near_starts("scout", c.target).size(), 0u);
+}
+
 TEST_F(GivenPoints, AreNamedWhereTheyAreNoHintOrTheSame) {
   SearchResult found;
   found.library = ModeLibrary(2);
@@ -88,21 +99,19 @@ TEST_F(GivenPoints, AListOfAllModesIsGoneBy) {
   const SearchResult found = find_modes(c.context, 0, "scout", list, {.gradients = 1e5});
   EXPECT_EQ(found.stopped, kSearchGiven);
   EXPECT_EQ(found.library.size(), 3);
-  EXPECT_LT(found.gradients, 2e4) << "what weighs them, and one round of descents";
+  EXPECT_LT(found.gradients, 5e4) << "a quarter of the budget, and what weighs them";
   EXPECT_THAT(judge_given(c.target, "scout", list, found), IsEmpty());
 }
 
-// As many descents as the first round of a search has say so.
+// A search of a quarter of the usual budget says so.
 TEST_F(GivenPoints, AListThatLeavesOneOutIsNoListOfAll) {
   const auto list = put("0,0\n40,40\n");
   const SearchResult found = find_modes(c.context, 0, "scout", list, {.gradients = 1e5});
   EXPECT_EQ(found.stopped, kSearchHits);
   EXPECT_EQ(found.library.size(), 3);
   EXPECT_EQ(found.met, 0);
-  EXPECT_THAT(
-      judge_given(c.target, "scout", list, found),
-      ElementsAre(HasSubstr("--modes leaves modes out, which 256 descents from elsewhere came upon: all "
-                            "were searched for, and 3 are known")));
+  EXPECT_THAT(judge_given(c.target, "scout", list, found),
+              ElementsAre(HasSubstr("--modes leaves modes out, which a search from")));
   const SearchResult listed =
       modes_listed(c.context, 0, {Eigen::Vector2d(0, 0), Eigen::Vector2d(40, 40)}, {.gradients = 1e5});
   EXPECT_EQ(listed.stopped, kSearchGiven);
@@ -116,10 +125,10 @@ TEST_F(GivenPoints, AListMayLeaveSmallOnesOut) {
   const SearchResult found = find_modes(small.context, 0, "scout", put("0,0\n40,40\n"), {.gradients = 1e5});
   EXPECT_EQ(found.stopped, kSearchGiven);
   EXPECT_EQ(found.library.size(), 2);
-  EXPECT_EQ(found.beside, 256);
+  EXPECT_GT(found.beside, 1000);
 }
 
-// Descents end at twelve light peaks first, which are higher; each end is looked at, however little a run may spend.
+// Descents end at twelve light peaks first, which are higher; what looks for others has a least budget of its own.
 TEST(GivenList, IsHeldAgainstOthersWhateverTheBudget) {
   constexpr int kAxes = 10;
   testing::MemoryInput in;
