@@ -84,8 +84,8 @@ std::string Checkpoint::verify(const std::filesystem::path& file, const std::str
                     file.string()));
   if (!text.starts_with(head))
     throw UserError(fmt::format(
-        "{} is of a run with other options, data or another version (the two would be mixed). Give "
-        "only --out DIR and --resume to go on with that run, or another --out.",
+        "{} is of a run with other options, data, points of --init or --modes, or another version (the two "
+        "would be mixed). Give only --out DIR and --resume to go on with that run, or another --out.",
         file.string()));
   return text;
 }
