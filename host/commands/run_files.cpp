@@ -45,11 +45,11 @@ bool is_whole(const fs::path& folder, const Json& summary) {
 }
 
 [[noreturn]] void refuse_other_run(const fs::path& file) {
-  throw UserError(
-      fmt::format("{} is of a run with other options, data, points of --init or --modes, or another version "
-                  "(the two would be mixed). Give only --out DIR and --resume to go on with that run, or another "
-                  "--out",
-                  file.string()));
+  throw UserError(fmt::format(
+      "{} is of a run with other options, data, points of --init or --modes, or another version "
+      "(the two would be mixed). Give only --out DIR and --resume to go on with that run, or another "
+      "--out",
+      file.string()));
 }
 
 /// What --resume finds where no checkpoint is.
