@@ -175,13 +175,13 @@ namespace {
 void delete_results(const RunOptions& run) {
   const std::initializer_list<const char*> names = {"checkpoint",  "summary.json", "draws.nc",
                                                     kPictureDraws, "items.csv",    "images.npy"};
-  const bool has_rows = run.init != "scout" && !run.init.starts_with("uniform:");
-  for (const auto& [option, file] : {std::pair("--init", has_rows ? fs::path(run.init) : fs::path()),
-                                     {"--modes", run.modes},
-                                     {"--data", run.data}}) {
+  const auto found = [](const fs::path& file, const fs::path& data_dir) {
+    return file.empty() ? file : resolve_data_path(file, data_dir);
+  };
+  for (const auto& [option, read] : {std::pair("--init", found(is_init_word(run.init) ? "" : run.init, {})),
+                                     {"--modes", found(run.modes, {})},
+                                     {"--data", found(run.data, run.data_dir)}}) {
     std::error_code missing;
-    const fs::path read =
-        file.empty() ? file : resolve_data_path(file, option == std::string("--data") ? run.data_dir : "");
     for (const char* name : names)
       if (fs::equivalent(read, run.out / name, missing))
         throw UserError(

@@ -12,12 +12,13 @@
 #include "host/util/settings.hpp"
 
 namespace lockstep {
+
+bool is_init_word(const std::string& init) { return init == "scout" || init.starts_with("uniform"); }
+
 namespace {
 
 namespace fs = std::filesystem;
 using Pointer = Settings::json_pointer;
-
-bool is_init_word(const std::string& init) { return init == "scout" || init.starts_with("uniform"); }
 
 /// `scout`, `uniform:R` with R > 0, or a file that is there.
 void check_init(const std::string& init, const std::string& name) {

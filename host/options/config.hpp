@@ -23,6 +23,9 @@ struct GivenOptions {
   void override_with(const GivenOptions& stronger);
 };
 
+/// Whether `--init` names a way to start, `scout` or `uniform:R`: else it is a file.
+bool is_init_word(const std::string& init);
+
 /// The options in the table at a JSON pointer of a file. Keys may be written with `-` for `_`, and `method`
 /// for `sampler`. An init file, and with `data_too` the data, beside the TOML file is found from anywhere.
 GivenOptions options_in(const TomlFile& file, const std::string& pointer, bool data_too);

@@ -327,7 +327,7 @@ Adapted warmed_up(const RunContext& context, const SamplerConfig& config, const 
     return RandomStream(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | 0xffffffffu);
   };
   // Points of --init have room already.
-  const bool makes_room = config.mode_jumps && near_starts(options.init, *context.target).empty();
+  const bool makes_room = config.mode_jumps && read_starts(options.init, context.target->dim()).empty();
   for (std::size_t u = 0; u < modes.of.size(); ++u) {
     const ModeLibrary& library = modes.of[u].library;
     if (modes.of[u].full()) continue;

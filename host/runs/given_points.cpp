@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "host/options/config.hpp"
 #include "host/runs/mode_visits.hpp"
 #include "host/runs/points_file.hpp"
 #include "host/util/errors.hpp"
@@ -94,7 +95,7 @@ std::string judge_far(const Points& places, const SearchResult& found) {
 }  // namespace
 
 Points read_starts(const std::string& init, int dim) {
-  if (init == "scout" || init.starts_with("uniform:")) return {};
+  if (is_init_word(init)) return {};
   return read_points(init, dim, "--init");
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "host/runs/mode_descents.hpp"
 #include "host/runs/mode_keeper.hpp"
@@ -98,8 +99,8 @@ class Search {
     const SearchResult found = result_;
     const double least = keeper_.highest() + std::log(kExpectedShare);
     bool any = false;
-    const double budget =
-        std::exchange(budget_, INFINITY);  // the descents are paid for: each end is looked at
+    // The descents are paid for: each end is looked at.
+    const double budget = std::exchange(budget_, INFINITY);
     descend(from);
     budget_ = budget;
     for (int k = found.library.size(); k < result_.library.size(); ++k)

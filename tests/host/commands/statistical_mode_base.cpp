@@ -229,6 +229,17 @@ TEST(OneMode, ThatAPlainSamplerNeverEntersFails) {
   }
 }
 
+RunOptions short_pe(const std::string& target, int iterations) {
+  RunOptions r;
+  r.target = target;
+  r.sampler = "pe";
+  r.chains = 32;
+  r.warmup = r.iterations = iterations;
+  r.device = "cpu";
+  r.quiet = true;
+  return r;
+}
+
 // Particles pass a bottleneck: in 2 of these 8 runs their log Z is 1.6 and 1.4 too high, though all of them lie in the three
 // modes that were found.
 TEST(BaseOfModes, IsTakenWhereTheScoutErrsUpwards) {
@@ -238,13 +249,7 @@ TEST(BaseOfModes, IsTakenWhereTheScoutErrsUpwards) {
                                  {-6, -5, -3, 2, -1, 0, 5, -2, 6, -4, 9, -6}}},
                                {"weights", {0.29, 0.06, 0.65}},
                                {"sds", {2, 0.83, 1.45}}};
-  RunOptions r;
-  r.target = "mixture";
-  r.sampler = "pe";
-  r.chains = 32;
-  r.warmup = r.iterations = 50;
-  r.device = "cpu";
-  r.quiet = true;
+  RunOptions r = short_pe("mixture", 50);
   r.data = ::testing::TempDir() + "bottleneck.json";
   write_atomically(r.data, data.dump());
   for (r.seed = 1; r.seed <= 8; ++r.seed) {
@@ -291,13 +296,7 @@ TEST(BaseOfTheScout, ReachesTailsThatBend) {
 }
 
 TEST(BaseOfModes, OfPseudoSamplesIsToldAndCanBeRefused) {
-  RunOptions r;
-  r.target = "mixture20";
-  r.sampler = "pe";
-  r.chains = 32;
-  r.warmup = r.iterations = 100;
-  r.device = "cpu";
-  r.quiet = true;
+  RunOptions r = short_pe("mixture20", 100);
   const auto has_base = [&](const Settings& settings) {
     r.sampler_settings = settings;
     return to_json(sample(r))["diagnostics"]["modes"].contains("base");
