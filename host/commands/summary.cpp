@@ -34,7 +34,7 @@ TruthSummary truth_of(const TargetInstance& target) {
   TruthSummary t;
   t.mean = truth.mean;
   for (int i = 0; i < d; ++i) t.second.push_back(truth.second_moment(i));
-  if (d <= 64) t.covariance = truth.covariance;
+  if (d <= 64 && !std::isnan(truth.mean[0])) t.covariance = truth.covariance;  // zeros where it is unknown
   t.log_z = truth.log_z;
   for (std::size_t q = 0; q < truth.quantities.size(); ++q)
     t.quantities.emplace_back(target.quantities()[q], truth.quantities[q]);

@@ -28,8 +28,11 @@ void ReplicateRows::add(const LogZSummary& z, double truth) {
 
 void ReplicateRows::add_error(const std::string& quantity, const std::vector<double>& found,
                               const std::vector<double>& known) {
-  const bool whole = std::all_of(found.begin(), found.end(), [](double v) { return std::isfinite(v); });
-  if (whole && found.size() == known.size()) add(quantity, rms_difference(found, known), NAN, 0);
+  const auto whole = [](const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  };
+  if (whole(found) && whole(known) && found.size() == known.size())
+    add(quantity, rms_difference(found, known), NAN, 0);
 }
 
 void ReplicateRows::add_relative_error(const std::vector<double>& mean, const std::vector<double>& known) {
@@ -69,7 +72,9 @@ void ReplicateRows::add(const EvidenceResult& found, const TargetInstance& targe
   for (int i = 0; i < target.dim(); ++i)
     add(fmt::format("second_moment[{}]", i), entry(e.second, i), entry(e.second_se, i),
         truth.second_moment(i));
-  if (!e.covariance.empty()) add_error("covariance_error", e.covariance, truth.covariance);
+  // Of a target whose truth is unknown the covariance is zeros.
+  const bool known = !std::isnan(truth.mean[0]);
+  if (known && !e.covariance.empty()) add_error("covariance_error", e.covariance, truth.covariance);
   for (std::size_t q = 0; !e.quantities.empty() && q < target.quantities().size(); ++q) {
     const std::string& name = target.quantities()[q];
     add(name, single(entry(e.quantities, name)), single(entry(e.quantities_se, name)), truth.quantities[q]);
@@ -79,7 +84,8 @@ void ReplicateRows::add(const EvidenceResult& found, const TargetInstance& targe
   const EvidenceDiagnostics& d = found.diagnostics;
   if (!std::isnan(d.base_log_zeta)) add("base_log_z", d.base_log_zeta, NAN, truth.log_z);
   if (!d.base_mean.empty()) add_error("base_mean_error", d.base_mean, truth.mean);
-  if (!d.base_covariance.empty()) add_error("base_covariance_error", d.base_covariance, truth.covariance);
+  if (known && !d.base_covariance.empty())
+    add_error("base_covariance_error", d.base_covariance, truth.covariance);
   if (d.base_starts) add("base_starts", *d.base_starts, NAN, NAN);
   add(d.counters);
 }

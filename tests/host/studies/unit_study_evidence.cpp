@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of results.csv that a setting of `evidence` leaves.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,6 +24,27 @@ class StudyEvidence : public testing::ProgramTest {
     ProgramTest::TearDown();
   }
 };
+
+TEST_F(StudyEvidence, OfATargetWhoseTruthIsUnknownNothingIsComparedWithIt) {
+  put("study.toml", R"(
+replicates = 1
+[[setting]]
+label = "sensors"
+command = "evidence"
+target = "sensors"
+method = "st"
+gradients = 20000
+)");
+  const auto study = run({"study", "study.toml", "--out", "out", "--quiet", "--threads", "1"});
+  ASSERT_EQ(study.status, 0) << study.err;
+  const std::string rows = contents(folder_ / "out/results.csv");
+  EXPECT_THAT(rows, ::testing::HasSubstr("mean[0]"));
+  for (const char* quantity : {"covariance_error", "base_covariance_error", "base_mean_error"})
+    EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr(quantity)));
+  const auto one =
+      run({"evidence", "--target", "sensors", "--method", "st", "--gradients", "2e4", "--json", "--quiet"});
+  EXPECT_FALSE(Json::parse(one.out).contains("truth")) << one.out;
+}
 
 TEST_F(StudyEvidence, QuantitiesOfTheTargetAndLogZOfTheBaseStandBesideLogZ) {
   put("study.toml", R"(
