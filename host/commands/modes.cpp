@@ -14,6 +14,7 @@
 #include "host/runs/given_points.hpp"
 #include "host/runs/mode_gate.hpp"
 #include "host/runs/mode_mass.hpp"
+#include "host/runs/mode_reach.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
@@ -73,6 +74,8 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
                 {"rejected", found.rejected},
                 {"gradients", found.gradients}}},
               {"modes", modes}};
+  if (const double narrowest = narrowest_met(found); std::isfinite(narrowest))
+    all["search"]["narrowest"] = narrowest;
   if (!run.search_settings.empty()) all["search"]["settings"] = run.search_settings;
   return all;
 }
@@ -226,20 +229,19 @@ void show_modes(const RunOptions& run) {
         "gradients: {}.\n",
         found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
         found.gradients, how_it_ended(found));
-    fmt::print(
-        "Shares are of what was found. A mode that is narrow beside its neighbours in many dimensions no "
-        "search of this "
-        "kind can find: give it as a hint, --init.\n");
+    fmt::print("Shares are of what was found. {}.\n",
+               of_others(narrowest_met(found), found.library.size(), false));
   } else if (!run.json) {
     const int others = found.library.size() - found.listed;
     if (others > 0)
       fmt::print("\nOf these {} {} not among those given; without --modes all are searched for.\n", others,
                  others == 1 ? "is" : "are");
     else
-      fmt::print("\nGiven by --modes{}; of others nothing is known.\n",
+      fmt::print("\nGiven by --modes{}. {}.\n",
                  found.beside > 0
-                     ? fmt::format(": {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
-                     : "");
+                     ? fmt::format("; {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
+                     : "",
+                 of_others(narrowest_met(found), found.library.size(), true));
   }
   write_files(run, text, found);
 }

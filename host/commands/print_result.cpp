@@ -8,6 +8,7 @@
 
 #include "host/commands/summary.hpp"
 #include "host/commands/table.hpp"
+#include "host/runs/mode_reach.hpp"
 
 namespace lockstep {
 namespace {
@@ -89,8 +90,7 @@ void print_modes(const ModesSummary& m) {
       fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
                  *m.expected);
   }
-  fmt::print("{}", given ? ". Of others nothing is known"
-                         : ". Narrow ones may hide from any search: --init takes hints");
+  fmt::print(". {}", of_others(m.narrowest, *m.found, given));
 }
 
 /// How often modes were visited, and how often they should be.

@@ -9,6 +9,7 @@
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/mode_mass.hpp"
 #include "host/runs/mode_moments.hpp"
+#include "host/runs/mode_reach.hpp"
 #include "host/runs/mode_search.hpp"
 #include "host/runs/mode_starts.hpp"
 #include "host/runs/mode_visits.hpp"
@@ -265,6 +266,7 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   v.summary.met = found.met;
   if (found.listed > 0) v.summary.listed = found.listed;
   if (found.beside > 0) v.summary.beside = found.beside;
+  v.summary.narrowest = narrowest_met(found);
   warn_of_unseen(v, found);
   if (found.astray()) {
     v.failed = "modes_mass";

@@ -13,6 +13,7 @@ using Vector = Eigen::VectorXd;
 constexpr double kOwnScales = 0.25, kFar = 1 / 32.0, kClose = 0.25;  // the last: of those of the own scales
 constexpr double kThere = 0.5;                                       // of the own scales
 constexpr double kFarthest = 100;                                    // times the widest scale
+constexpr double kNearer = 0.5, kSpan = 4;                           // of scales between modes
 constexpr double kNothing = 20;     // log mass below the largest: says nothing of where the others lie
 constexpr double kUsualScale = 10;  // standard deviations of a mode, as the default has of a unit normal
 
@@ -79,6 +80,12 @@ double widened(const ModeLibrary& modes, double scale) {
   return std::max(scale, far_beyond(modes, scale));
 }
 
+StartLaw most_starts(const ModeLibrary& modes, double widest) {
+  const auto [mean, variance] = spread_of(modes);
+  if (!(variance > 0)) return {Vector::Zero(modes.dim()), widest, 0.1, 1, (1 - kFar) * (1 - kClose)};
+  return {mean, std::sqrt(variance), kNearer, kNearer * kSpan, (1 - kFar) * (1 - kOwnScales)};
+}
+
 PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, const ModeLibrary& modes,
                               double asked, std::uint64_t first, int count) {
   const double widest = widened(modes, asked);
@@ -99,7 +106,7 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
     const bool there = away && own && !far && random.uniform() < kThere;
     const double scale = there   ? asked * std::pow(10.0, u - 1)
                          : far   ? widest * std::pow(kFarthest, u)
-                         : !own  ? std::sqrt(variance) * 0.5 * std::pow(4.0, u)
+                         : !own  ? std::sqrt(variance) * kNearer * std::pow(kSpan, u)
                          : close ? closest * std::pow(0.1 * widest / closest, u)
                                  : widest * std::pow(10.0, u - 1);
     for (int i = 0; i < d; ++i) x(i, c) = (own && !there ? 0 : mean[i]) + scale * random.normal();

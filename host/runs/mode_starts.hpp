@@ -20,6 +20,14 @@ namespace lockstep {
 /// every axis: from within it no other is to be seen.
 double widened(const ModeLibrary& modes, double scale);
 
+/// How most starts lie beside these modes, the widest scale being `widest`: normals N(centre, s^2 I), s of sd times
+/// log-uniform(lowest, highest); and what share of all starts these are.
+struct StartLaw {
+  Eigen::VectorXd centre;
+  double sd, lowest, highest, share;
+};
+StartLaw most_starts(const ModeLibrary& modes, double widest);
+
 /// `count` starts, those of the numbers `first`.. of a unit's search, each by a stream of its own: normals
 /// about 0 of the scale that `widened` says times log-uniform(.1, 1), a quarter of them from there down to where the
 /// modes known lie, where that is closer; where two modes are known, three in four normals about the modes'

@@ -192,6 +192,7 @@ struct ModesSummary {
   int met = 0;                // that chains came upon, not the search
   std::optional<int> listed;  // that the places of --modes lead to
   double beside = NAN;        // descents that looked for others than these
+  double narrowest = NAN;     // down to so many times the widths of those known another would have been met
   std::optional<int> expected, visited;
   double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
   bool base = false;              // whether the base is a mixture of them
@@ -208,6 +209,7 @@ struct ModesSummary {
     archive("met", met);
     archive("listed", listed);
     archive.whole("beside", beside);
+    archive("narrowest", narrowest);
     archive("expected", expected);
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);

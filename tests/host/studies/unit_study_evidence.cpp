@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/support/run_program.hpp"
@@ -43,7 +44,7 @@ gradients = 20000
     EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr(quantity)));
   const auto one =
       run({"evidence", "--target", "sensors", "--method", "st", "--gradients", "2e4", "--json", "--quiet"});
-  EXPECT_FALSE(Json::parse(one.out).contains("truth")) << one.out;
+  EXPECT_FALSE(nlohmann::json::parse(one.out).contains("truth")) << one.out;
 }
 
 TEST_F(StudyEvidence, QuantitiesOfTheTargetAndLogZOfTheBaseStandBesideLogZ) {
