@@ -18,10 +18,12 @@ namespace lockstep {
 namespace {
 
 using Vector = Eigen::VectorXd;
-constexpr int kOthers = 128, kAngles = 16, kScales = 8, kShells = 16;
+constexpr int kOthers = 128, kScales = 8, kLeastSteps = 16;
+constexpr int kMostDim = 256;  // beyond it modes are hardly weighed
 constexpr double kTenth = 0.1,
                  kSurely = 0.95;     // the mass of the mode looked for, and how often it would be met
 constexpr double kNarrowest = 1e-4;  // times the width of the widest
+constexpr double kPrecision = 0.02;  // of that, in its log
 constexpr double kLeastKnown = 0.5;  // of all that is known, in the modes that count
 const double kLog2Pi = std::log(2 * std::numbers::pi);
 
@@ -60,7 +62,15 @@ struct Another {
 class Reach {
  public:
   Reach(const ModeLibrary& library, const std::vector<int>& modes, const StartLaw& law, double starts)
-      : dim_(library.dim()), law_(law), starts_(starts * law.share) {
+      : dim_(library.dim()),
+        steps_(std::max(kLeastSteps, int(4 * std::sqrt(dim_)))),
+        law_(law),
+        starts_(starts * law.share) {
+    at_ = Eigen::ArrayXd::LinSpaced(steps_, 0.5, steps_ - 0.5) / steps_;
+    const Eigen::RowVectorXd u = Eigen::RowVectorXd::LinSpaced(kScales, 0.5, kScales - 0.5) / kScales;
+    const auto log_s = std::log(law.sd * law.lowest) + u.array() * std::log(law.highest / law.lowest);
+    log_scales_ = dim_ * log_s;
+    half_precision_ = 0.5 * (-2 * log_s).exp();
     const int widest = *std::max_element(modes.begin(), modes.end(), [&](int a, int b) {
       return library.log_volume(a) < library.log_volume(b);
     });
@@ -101,10 +111,10 @@ class Reach {
   /// That a start lies where it is seen; -1 if that is nowhere. Over directions at angles from the way to the starts, each
   /// the one of many that have it.
   double chance_of(const Another& other, double ratio) const {
-    double sum = 0, weights = 0;
-    for (int a = 0; a < kAngles; ++a) {
-      const double angle = std::numbers::pi * (dim_ > 1 ? (a + 0.5) / kAngles : a % 2),
-                   weight = dim_ > 1 ? std::pow(std::sin(angle), dim_ - 2) : 1;
+    LogSum sum, weights;
+    for (int a = 0; a < steps_; ++a) {
+      const double angle = std::numbers::pi * (dim_ > 1 ? (a + 0.5) / steps_ : a % 2),
+                   log_weight = dim_ > 1 ? (dim_ - 2) * std::log(std::sin(angle)) : 0;
       std::vector<AlongRay> known;
       for (const OnPlane& k : other.known) known.push_back(k.at(angle));
       const auto seen = [&](double t) {
@@ -112,14 +122,14 @@ class Reach {
         return std::all_of(known.begin(), known.end(), [&](const AlongRay& k) { return k(t) < own; });
       };
       if (!seen(0)) return -1;
-      sum += weight * starts_within(other.distance.at(angle), seen);
-      weights += weight;
+      sum.add(log_weight + log_starts_within(other.distance.at(angle), seen));
+      weights.add(log_weight);
     }
-    return sum / weights;
+    return std::exp(sum.log() - weights.log());
   }
-  /// The share of starts that lies within what is seen, were it so in all directions.
+  /// Log of the share of starts that lies within what is seen, were it so in all directions.
   template <class Seen>
-  double starts_within(const AlongRay& distance, const Seen& seen) const {
+  double log_starts_within(const AlongRay& distance, const Seen& seen) const {
     // All but few starts lie in a ball, which the ray leaves at `beyond`.
     const double radius = law_.sd * law_.highest * (std::sqrt(dim_) + 3),
                  at0 = std::min(0.0, distance.at0 - radius * radius);
@@ -131,24 +141,24 @@ class Reach {
       const double t = (within + beyond) / 2;
       (seen(t) ? within : beyond) = t;
     }
-    LogSum density;
-    for (int i = 0; i < kShells; ++i) {
-      const double t = within * (i + 0.5) / kShells;
-      for (int j = 0; j < kScales; ++j) {
-        const double s = law_.sd * law_.lowest * std::pow(law_.highest / law_.lowest, (j + 0.5) / kScales);
-        density.add((dim_ - 1) * std::log(t) - 0.5 * distance(t) / (s * s) - dim_ * std::log(s));
-      }
-    }
+    const Eigen::ArrayXd t = within * at_, squared = distance.at0 + t * (distance.slope + t * distance.curve);
+    const Eigen::ArrayXXd terms = ((dim_ - 1) * t.log()).replicate(1, kScales) -
+                                  (squared.matrix() * half_precision_).array() -
+                                  log_scales_.replicate(steps_, 1);
+    const double most = terms.maxCoeff();
     const double log_sphere = std::log(2) + 0.5 * dim_ * std::log(std::numbers::pi) - std::lgamma(0.5 * dim_);
-    return std::exp(log_sphere + log_volume_ + std::log(within) + density.log() -
-                    std::log(kShells * kScales) - 0.5 * dim_ * kLog2Pi);
+    return log_sphere + log_volume_ + std::log(within) + most + std::log((terms - most).exp().mean()) -
+           0.5 * dim_ * kLog2Pi;
   }
 
-  const int dim_;
+  const int dim_, steps_;  // of angles, which are mostly 90 degrees to 1 / sqrt(dim), and along rays
   const StartLaw law_;
   const double starts_;
   double log_volume_, peak_;  // of the widest: log |L|; of a mode as wide that holds a tenth: its log density
   std::vector<Another> others_;
+  Eigen::ArrayXd at_;                                   // where along a ray, of what is seen
+  Eigen::RowVectorXd half_precision_;                   // of the scales of starts: 1 / (2 s^2)
+  Eigen::Array<double, 1, Eigen::Dynamic> log_scales_;  // d log s
 };
 
 }  // namespace
@@ -156,7 +166,7 @@ class Reach {
 double narrowest_met(const SearchResult& found) {
   const ModeLibrary& library = found.library;
   const double starts = found.stopped == kSearchGiven ? found.beside : found.starts;
-  if (library.size() == 0 || found.full() || !(starts > 0)) return NAN;
+  if (library.size() == 0 || library.dim() > kMostDim || found.full() || !(starts > 0)) return NAN;
   std::vector<int> modes;
   const std::vector<double> shares = library.shares();
   double known = 0;
@@ -168,10 +178,9 @@ double narrowest_met(const SearchResult& found) {
   }
   if (known < kLeastKnown) return NAN;
   const Reach reach(library, modes, most_starts(library, found.scale), starts);
-  double below = std::log(kNarrowest), above = 0;
-  if (reach.met(kNarrowest) >= kSurely) return kNarrowest;
   if (!(reach.met(1) >= kSurely)) return INFINITY;
-  for (int i = 0; i < 12; ++i) {
+  double below = std::log(kNarrowest), above = 0;
+  while (above - below > kPrecision) {
     const double middle = (below + above) / 2;
     (reach.met(std::exp(middle)) >= kSurely ? above : below) = middle;
   }
