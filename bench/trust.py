@@ -307,7 +307,7 @@ def coverage(runner, options):
             continue
         gradients = "3e5" if name in ("mixture20 a", "two_modes", "ten modes, 10-d") else "3e6"
         for budget in (["--gradients", gradients], ["--se", "0.02"]):
-            jobs = [(f"coverage {name} {budget[0]} {seed}", options.lockstep,
+            jobs = [(f"coverage {name} {' '.join(budget)} {seed}", options.lockstep,
                      runner.arguments("evidence", case, ["--method", "st", *budget], seed)) for seed in options.range]
             held = []
             for line in runner.all(jobs):

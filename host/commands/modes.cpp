@@ -26,8 +26,8 @@ namespace {
 constexpr const char *kFile = "modes.json", *kPlotScript = "plot_modes.py";
 constexpr int kShown = 20, kShownAxes = 6;
 
-nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target,
-                               const SearchResult& found) {
+nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& target, const SearchResult& found,
+                               double narrowest) {
   using Json = nlohmann::ordered_json;
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const ModeLibrary& library = found.library;
@@ -74,8 +74,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
                 {"rejected", found.rejected},
                 {"gradients", found.gradients}}},
               {"modes", modes}};
-  if (const double narrowest = narrowest_met(found); std::isfinite(narrowest))
-    all["search"]["narrowest"] = narrowest;
+  if (!std::isnan(narrowest)) all["search"]["narrowest"] = narrowest;
   if (!run.search_settings.empty()) all["search"]["settings"] = run.search_settings;
   return all;
 }
@@ -215,7 +214,8 @@ void show_modes(const RunOptions& run) {
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
   const SearchResult found =
       run.modes.empty() ? search_modes(context, 0, plan) : modes_listed(context, 0, places, plan);
-  const std::string text = summary_text(as_json(run, *target, found));
+  const double narrowest = narrowest_met(found);
+  const std::string text = summary_text(as_json(run, *target, found, narrowest));
   if (run.json) {
     fmt::print("{}", text);
   } else {
@@ -229,8 +229,7 @@ void show_modes(const RunOptions& run) {
         "gradients: {}.\n",
         found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
         found.gradients, how_it_ended(found));
-    fmt::print("Shares are of what was found. {}.\n",
-               of_others(narrowest_met(found), found.library.size(), false));
+    fmt::print("Shares are of what was found. {}.\n", of_others(narrowest, found.library.size(), false));
   } else if (!run.json) {
     const int others = found.library.size() - found.listed;
     if (others > 0)
@@ -241,7 +240,7 @@ void show_modes(const RunOptions& run) {
                  found.beside > 0
                      ? fmt::format("; {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
                      : "",
-                 of_others(narrowest_met(found), found.library.size(), true));
+                 of_others(narrowest, found.library.size(), true));
   }
   write_files(run, text, found);
 }

@@ -145,6 +145,7 @@ SearchResult modes_listed(const RunContext& context, std::uint32_t unit, const P
   }
   list.gradients += found.gradients;
   list.beside = found.starts;
+  list.scale = found.scale;
   return list;
 }
 

@@ -18,14 +18,21 @@ namespace lockstep {
 namespace {
 
 using Vector = Eigen::VectorXd;
-constexpr int kOthers = 128, kScales = 8, kLeastSteps = 16;
+constexpr int kOthers = 128, kPlanes = 4, kScales = 8, kLeastSteps = 16;
+constexpr double kSeen = 9;    // what is seen is some third as wide as the distance
 constexpr int kMostDim = 256;  // beyond it modes are hardly weighed
 constexpr double kTenth = 0.1,
-                 kSurely = 0.95;     // the mass of the mode looked for, and how often it would be met
-constexpr double kNarrowest = 1e-4;  // times the width of the widest
-constexpr double kPrecision = 0.02;  // of that, in its log
-constexpr double kLeastKnown = 0.5;  // of all that is known, in the modes that count
+                 kSurely = 0.95;  // the mass of the mode looked for, and how often it would be met
+constexpr double kNarrowest = 1e-4, kWidest = 10;  // times the width of the widest
+constexpr double kPrecision = 0.02;                // of that, in its log
 const double kLog2Pi = std::log(2 * std::numbers::pi);
+
+/// Not of heavier tails either, which hide more: of their draws the weights vary less.
+bool is_like_normal(const Mode& mode, int dim) {
+  constexpr double kMost = 1.5;
+  return resembles_normal(mode.effective_share, dim) &&
+         mode.effective_share < kMost * usual_effective_share(dim);
+}
 
 /// Quadratic in t.
 struct AlongRay {
@@ -53,61 +60,98 @@ class OnPlane {
   double at0_, u_, v_, uu_, vv_, uv_;
 };
 
-/// Another mode that there may be: what is known, and the squared distance from the centre of the starts, about its centre.
+/// Another mode that there may be. About its centre, on planes through the way to the starts, in a metric in which what is seen is
+/// as wide in all directions: what is known, the squared distance from the centre of the starts, and its own in the widest's metric.
 struct Another {
-  std::vector<OnPlane> known;  // log densities of the normals
-  OnPlane distance;
+  bool beside;
+  double log_volume;
+  struct Plane {
+    std::vector<OnPlane> known;  // log densities of the normals
+    OnPlane distance, own;
+  };
+  std::vector<Plane> planes;
 };
 
 class Reach {
  public:
-  Reach(const ModeLibrary& library, const std::vector<int>& modes, const StartLaw& law, double starts)
-      : dim_(library.dim()),
+  /// `known`: all that hides others; `widest` of those that hold over 1 %.
+  Reach(const ModeLibrary& known, int widest, const StartLaw& law, double starts)
+      : dim_(known.dim()),
         steps_(std::max(kLeastSteps, int(4 * std::sqrt(dim_)))),
         law_(law),
-        starts_(starts * law.share) {
-    at_ = Eigen::ArrayXd::LinSpaced(steps_, 0.5, steps_ - 0.5) / steps_;
+        starts_(starts * law.share),
+        radius_(law.sd * law.highest * (std::sqrt(dim_) + 3)),
+        peak_(known.log_total() + std::log(kTenth) - 0.5 * dim_ * kLog2Pi - known.log_volume(widest)),
+        at_(Eigen::ArrayXd::LinSpaced(steps_, 0.5, steps_ - 0.5) / steps_) {
     const Eigen::RowVectorXd u = Eigen::RowVectorXd::LinSpaced(kScales, 0.5, kScales - 0.5) / kScales;
-    const auto log_s = std::log(law.sd * law.lowest) + u.array() * std::log(law.highest / law.lowest);
+    const Eigen::Array<double, 1, Eigen::Dynamic> log_s =
+        std::log(law.sd * law.lowest) + u.array() * std::log(law.highest / law.lowest);
     log_scales_ = dim_ * log_s;
     half_precision_ = 0.5 * (-2 * log_s).exp();
-    const int widest = *std::max_element(modes.begin(), modes.end(), [&](int a, int b) {
-      return library.log_volume(a) < library.log_volume(b);
-    });
-    log_volume_ = library.log_volume(widest);
-    peak_ = library.log_total() + std::log(kTenth) - 0.5 * dim_ * kLog2Pi - log_volume_;
     const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> factor(
-        library[widest].factor.data(), dim_, dim_);
-    RandomStream random(Purpose::mode_start, StreamKey{});
-    const auto normal = [&] { return Vector::NullaryExpr(dim_, [&] { return random.normal(); }).eval(); };
-    for (int n = 0; n < kOthers; ++n) {
-      const Vector centre = law.centre + law.sd * normal();
-      // In the widest's metric: towards the starts, and across.
-      const Vector way = factor.triangularView<Eigen::Lower>().solve(law.centre - centre).normalized();
-      Vector across = normal();
-      across = dim_ > 1 ? (across - across.dot(way) * way).normalized().eval() : Vector::Zero(1).eval();
-      const Vector u = factor * way, v = factor * across;
-      others_.push_back(
-          {{}, OnPlane(centre, u, v, [&](const Vector& x) { return (x - law.centre).squaredNorm(); })});
-      for (const int k : modes)
-        others_.back().known.emplace_back(centre, u, v,
-                                          [&](const Vector& x) { return library.log_density(k, x.data()); });
-    }
+        known[widest].factor.data(), dim_, dim_);
+    inverse_ = factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_));
+    precision_ = inverse_.transpose() * inverse_;
+    for (int n = 0; n < kOthers; ++n) add(known, n);
   }
 
-  /// How often one of `ratio` times the widest's widths would be met, where it is a mode beside those known.
+  /// How often one of `ratio` times the widest's widths would be met, where it is a mode beside those known: in places of the kind
+  /// where that is less often.
   double met(double ratio) const {
-    double sum = 0, modes = 0;
+    double sum[2] = {0, 0}, modes[2] = {0, 0};
     for (const Another& other : others_) {
       const double chance = chance_of(other, ratio);
       if (chance < 0) continue;
-      sum += -std::expm1(-starts_ * chance);
-      modes += 1;
+      sum[other.beside] += -std::expm1(-starts_ * chance);
+      modes[other.beside] += 1;
     }
-    return sum / modes;
+    return std::fmin(sum[0] / modes[0], sum[1] / modes[1]);  // without the NaN of none
   }
 
  private:
+  void add(const ModeLibrary& known, int n) {
+    RandomStream random(Purpose::mode_start, StreamKey{}, std::uint64_t(n));
+    const auto normal = [&] { return Vector::NullaryExpr(dim_, [&] { return random.normal(); }).eval(); };
+    const int mode = n / 2 % known.size();
+    const double nearest = n % 2 == 1 ? nearest_to(known, mode) : INFINITY;
+    Another other{std::isfinite(nearest), 0, {}};
+    Vector centre = law_.centre + law_.sd * normal();
+    if (other.beside) centre = place_of(known, mode) + nearest * normal().normalized();
+    // About as wide as its distance from what is known, and no wider than the starts.
+    double distance = INFINITY;
+    for (int k = 0; k < known.size(); ++k)
+      distance = std::min(distance, known.distance(k, centre.data(), distance));
+    const Eigen::LLT<Eigen::MatrixXd> metric(kSeen / std::max(1.0, distance) * precision_ +
+                                             Eigen::MatrixXd::Identity(dim_, dim_) / (radius_ * radius_));
+    other.log_volume = -metric.matrixLLT().diagonal().array().log().sum();
+    const Vector way = (metric.matrixU() * (law_.centre - centre)).normalized();
+    for (int p = 0; p < kPlanes; ++p) {
+      Vector across = normal();
+      across = dim_ > 1 ? (across - across.dot(way) * way).normalized().eval() : Vector::Zero(1).eval();
+      const Vector u = metric.matrixU().solve(way), v = metric.matrixU().solve(across);
+      const auto on_plane = [&](auto&& f) { return OnPlane(centre, u, v, f); };
+      other.planes.push_back(
+          {{},
+           on_plane([&](const Vector& x) { return (x - law_.centre).squaredNorm(); }),
+           on_plane([&](const Vector& x) { return (inverse_ * (x - centre)).squaredNorm(); })});
+      for (int k = 0; k < known.size(); ++k)
+        other.planes.back().known.push_back(
+            on_plane([&](const Vector& x) { return known.log_density(k, x.data()); }));
+    }
+    others_.push_back(std::move(other));
+  }
+  static Eigen::Map<const Vector> place_of(const ModeLibrary& known, int k) {
+    return {known[k].place.data(), known.dim()};
+  }
+  /// Infinite of one that has no other beside it.
+  static double nearest_to(const ModeLibrary& known, int k) {
+    double nearest = INFINITY;
+    for (int j = 0; j < known.size(); ++j) {
+      const double distance = (place_of(known, j) - place_of(known, k)).norm();
+      if (distance > 0) nearest = std::min(nearest, distance);
+    }
+    return nearest;
+  }
   /// That a start lies where it is seen; -1 if that is nowhere. Over directions at angles from the way to the starts, each
   /// the one of many that have it.
   double chance_of(const Another& other, double ratio) const {
@@ -116,23 +160,24 @@ class Reach {
       const double angle = std::numbers::pi * (dim_ > 1 ? (a + 0.5) / steps_ : a % 2),
                    log_weight = dim_ > 1 ? (dim_ - 2) * std::log(std::sin(angle)) : 0;
       std::vector<AlongRay> known;
-      for (const OnPlane& k : other.known) known.push_back(k.at(angle));
+      const Another::Plane& plane = other.planes[a % kPlanes];
+      for (const OnPlane& k : plane.known) known.push_back(k.at(angle));
+      const double curve = plane.own.at(angle).curve / (ratio * ratio);
       const auto seen = [&](double t) {
-        const double own = peak_ - dim_ * std::log(ratio) - 0.5 * t * t / (ratio * ratio);
+        const double own = peak_ - dim_ * std::log(ratio) - 0.5 * curve * t * t;
         return std::all_of(known.begin(), known.end(), [&](const AlongRay& k) { return k(t) < own; });
       };
       if (!seen(0)) return -1;
-      sum.add(log_weight + log_starts_within(other.distance.at(angle), seen));
+      sum.add(log_weight + other.log_volume + log_starts_within(plane.distance.at(angle), seen));
       weights.add(log_weight);
     }
     return std::exp(sum.log() - weights.log());
   }
-  /// Log of the share of starts that lies within what is seen, were it so in all directions.
+  /// Log of the share of starts that lies within what is seen, were it so in all directions, less that of the metric's volume.
   template <class Seen>
   double log_starts_within(const AlongRay& distance, const Seen& seen) const {
     // All but few starts lie in a ball, which the ray leaves at `beyond`.
-    const double radius = law_.sd * law_.highest * (std::sqrt(dim_) + 3),
-                 at0 = std::min(0.0, distance.at0 - radius * radius);
+    const double at0 = std::min(0.0, distance.at0 - radius_ * radius_);
     double within = 0, beyond = (-distance.slope +
                                  std::sqrt(distance.slope * distance.slope - 4 * distance.curve * at0)) /
                                 (2 * distance.curve);
@@ -147,16 +192,18 @@ class Reach {
                                   log_scales_.replicate(steps_, 1);
     const double most = terms.maxCoeff();
     const double log_sphere = std::log(2) + 0.5 * dim_ * std::log(std::numbers::pi) - std::lgamma(0.5 * dim_);
-    return log_sphere + log_volume_ + std::log(within) + most + std::log((terms - most).exp().mean()) -
+    return log_sphere + std::log(within) + most + std::log((terms - most).exp().mean()) -
            0.5 * dim_ * kLog2Pi;
   }
 
   const int dim_, steps_;  // of angles, which are mostly 90 degrees to 1 / sqrt(dim), and along rays
   const StartLaw law_;
   const double starts_;
-  double log_volume_, peak_;  // of the widest: log |L|; of a mode as wide that holds a tenth: its log density
+  const double radius_;                  // of a ball that all but few starts lie in
+  const double peak_;                    // log density of a mode as wide as the widest that holds a tenth
+  Eigen::MatrixXd inverse_, precision_;  // of the widest's factor and covariance
   std::vector<Another> others_;
-  Eigen::ArrayXd at_;                                   // where along a ray, of what is seen
+  const Eigen::ArrayXd at_;                             // where along a ray, of what is seen
   Eigen::RowVectorXd half_precision_;                   // of the scales of starts: 1 / (2 s^2)
   Eigen::Array<double, 1, Eigen::Dynamic> log_scales_;  // d log s
 };
@@ -165,39 +212,47 @@ class Reach {
 
 double narrowest_met(const SearchResult& found) {
   const ModeLibrary& library = found.library;
-  const double starts = found.stopped == kSearchGiven ? found.beside : found.starts;
-  if (library.size() == 0 || library.dim() > kMostDim || found.full() || !(starts > 0)) return NAN;
-  std::vector<int> modes;
-  const std::vector<double> shares = library.shares();
-  double known = 0;
-  for (const int k : library.by_mass()) {
-    if (!(shares[k] > kExpectedShare) || int(modes.size()) == most_used_modes(library.dim())) continue;
-    if (!resembles_normal(library[k].effective_share, library.dim())) return NAN;
-    known += shares[k];
-    modes.push_back(k);
+  const double ends = found.stopped == kSearchGiven ? found.beside : found.ended;
+  if (library.size() == 0 || library.dim() > kMostDim || !(ends > 0)) return NAN;
+  if (found.full() || found.unsettled() || found.met > 0) return NAN;
+  ModeLibrary known(library.dim());  // with halos, which hide others too
+  int widest = -1;
+  double largest = -INFINITY;
+  for (int k = 0; k < library.size(); ++k) {
+    const Mode& mode = library[k];
+    const int first = known.size();
+    known.add(mode);
+    for (const Halo& halo : mode.halos) known.add(as_mode(halo));
+    for (int part = first; part < known.size(); ++part) {
+      if (!(std::exp(known[part].best_log_mass() - library.log_total()) > kExpectedShare)) continue;
+      if (part == first && !is_like_normal(mode, library.dim())) return NAN;
+      if (!(known.log_volume(part) > largest)) continue;
+      largest = known.log_volume(part);
+      widest = part;
+    }
   }
-  if (known < kLeastKnown) return NAN;
-  const Reach reach(library, modes, most_starts(library, found.scale), starts);
-  if (!(reach.met(1) >= kSurely)) return INFINITY;
-  double below = std::log(kNarrowest), above = 0;
+  if (widest < 0) return NAN;
+  const StartLaw law = most_starts(library, found.scale);
+  if (!(law.sd > 0)) return NAN;
+  const Reach reach(known, widest, law, ends);
+  double below = std::log(kNarrowest), above = std::log(kWidest);
   while (above - below > kPrecision) {
-    const double middle = (below + above) / 2;
-    (reach.met(std::exp(middle)) >= kSurely ? above : below) = middle;
+    const double middle = (below + above) / 2, met = reach.met(std::exp(middle));
+    if (std::isnan(met)) return NAN;
+    (met >= kSurely ? above : below) = middle;
   }
   return std::exp(above);
 }
 
 std::string of_others(double narrowest, int modes, bool given) {
-  if (std::isinf(narrowest))
-    return "Even another as wide as those might have been missed: --init takes hints";
   if (std::isnan(narrowest))
     return given ? "Of others nothing is known" : "Narrow ones may hide from any search: --init takes hints";
   return fmt::format(
-      "Another mode that holds a tenth, {}, would have been found 19 times in 20 if at least {:.2g} times as "
-      "wide{}; "
-      "--init takes hints of narrower ones",
-      modes == 1 ? "within the scale of the starts" : "among these", narrowest,
-      modes == 1 ? "" : " as the widest");
+      "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {} may have been "
+      "missed (of wider "
+      "ones 1 in 20): --init takes hints",
+      modes == 1 ? "within the scale of the starts" : "among or beside these", narrowest,
+      modes == 1 ? "this one" : "the widest");
 }
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ constexpr double kOwnScales = 0.25, kFar = 1 / 32.0, kClose = 0.25;  // the last
 constexpr double kThere = 0.5;                                       // of the own scales
 constexpr double kFarthest = 100;                                    // times the widest scale
 constexpr double kNearer = 0.5, kSpan = 4;                           // of scales between modes
+constexpr double kOwnSpan = 10;                                      // of its own
 constexpr double kNothing = 20;     // log mass below the largest: says nothing of where the others lie
 constexpr double kUsualScale = 10;  // standard deviations of a mode, as the default has of a unit normal
 
@@ -82,7 +83,7 @@ double widened(const ModeLibrary& modes, double scale) {
 
 StartLaw most_starts(const ModeLibrary& modes, double widest) {
   const auto [mean, variance] = spread_of(modes);
-  if (!(variance > 0)) return {Vector::Zero(modes.dim()), widest, 0.1, 1, (1 - kFar) * (1 - kClose)};
+  if (!(variance > 0)) return {Vector::Zero(modes.dim()), widest, 1 / kOwnSpan, 1, (1 - kFar) * (1 - kClose)};
   return {mean, std::sqrt(variance), kNearer, kNearer * kSpan, (1 - kFar) * (1 - kOwnScales)};
 }
 
@@ -104,11 +105,11 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
     const bool close = random.uniform() < kClose && closest < 0.1 * widest;
     const double u = random.uniform();
     const bool there = away && own && !far && random.uniform() < kThere;
-    const double scale = there   ? asked * std::pow(10.0, u - 1)
+    const double scale = there   ? asked * std::pow(kOwnSpan, u - 1)
                          : far   ? widest * std::pow(kFarthest, u)
                          : !own  ? std::sqrt(variance) * kNearer * std::pow(kSpan, u)
                          : close ? closest * std::pow(0.1 * widest / closest, u)
-                                 : widest * std::pow(10.0, u - 1);
+                                 : widest * std::pow(kOwnSpan, u - 1);
     for (int i = 0; i < d; ++i) x(i, c) = (own && !there ? 0 : mean[i]) + scale * random.normal();
   }
   return x;

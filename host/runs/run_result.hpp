@@ -192,7 +192,7 @@ struct ModesSummary {
   int met = 0;                // that chains came upon, not the search
   std::optional<int> listed;  // that the places of --modes lead to
   double beside = NAN;        // descents that looked for others than these
-  double narrowest = NAN;     // down to so many times the widths of those known another would have been met
+  double narrowest = NAN;     // down to so many times the widest's width another would have been met
   std::optional<int> expected, visited;
   double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
   bool base = false;              // whether the base is a mixture of them
