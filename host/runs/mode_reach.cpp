@@ -249,8 +249,7 @@ std::string of_others(double narrowest, int modes, bool given) {
     return given ? "Of others nothing is known" : "Narrow ones may hide from any search: --init takes hints";
   return fmt::format(
       "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {} may have been "
-      "missed (of wider "
-      "ones 1 in 20): --init takes hints",
+      "missed (of wider ones 1 in 20): --init takes hints",
       modes == 1 ? "within the scale of the starts" : "among or beside these", narrowest,
       modes == 1 ? "this one" : "the widest");
 }
