@@ -8,7 +8,6 @@
 #include "host/runs/given_points.hpp"
 #include "host/runs/mode_starts.hpp"
 #include "targets/banana.hpp"
-#include "targets/gaussian.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/search_case.hpp"
 
