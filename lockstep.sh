@@ -34,8 +34,9 @@ usage() {
   cat <<'TEXT'
 ./lockstep.sh COMMAND
 
-  demo                install what is missing, build the program (for the CPU alone where there is no GPU), run
-                      the replicate study of the 20-component mixture, show its table and say where its picture is
+  demo                install what is missing, build of the program what the demonstration needs (for the CPU alone
+                      where there is no GPU), run the replicate study of the 20-component mixture, show its table and
+                      say where its picture is; `build` then compiles the rest
   test [ARG...]       install what is missing, build, run every test that this machine can run;
                       ARGs go to ctest
   build               install what is missing, configure and build
@@ -130,10 +131,11 @@ choose_preset() {
 configure() {
   # Without LOCKSTEP_ISA the project's default holds again, whatever an earlier run left in the cache.
   local -a isa=(-U LOCKSTEP_ISA) architectures=(-U LOCKSTEP_CUDA_ARCHITECTURES)
+  local -a part=(-D "LOCKSTEP_TARGETS=${part_targets:-}" -D "LOCKSTEP_SAMPLERS=${part_samplers:-}")
   [[ -z ${LOCKSTEP_ISA:-} ]] || isa=(-D "LOCKSTEP_ISA=$LOCKSTEP_ISA")
   # Where no GPU will run it, the instructions of one architecture show that it compiles (cmake/cuda.cmake).
   [[ -n ${packing:-} || -e /dev/nvidiactl ]] || architectures=(-D LOCKSTEP_CUDA_ARCHITECTURES=80-virtual)
-  cmake --preset "$@" "${isa[@]}" "${architectures[@]}"
+  cmake --preset "$@" "${isa[@]}" "${architectures[@]}" "${part[@]}"
 }
 
 # build [TARGET...]: everything, or those targets alone.
@@ -155,13 +157,15 @@ run_tests() {
 }
 
 demo() {
-  build lockstep  # what the picture needs, and no more
+  local part_targets=mixture20 part_samplers=hmc  # what the picture needs, and no more: half of compiling all
+  build lockstep
   # The demonstration always shows a whole run; a study would otherwise be free to resume an old one.
   rm -rf out/demo
-  "build/$preset/lockstep" study bench/studies/demo.toml --out out/demo
+  "build/$preset/lockstep-part" study bench/studies/demo.toml --out out/demo
   printf '\n'
   cat out/demo/table.md
   printf '\nPicture: %s\nReport:  %s\n' "$PWD/out/demo/demo.png" "$PWD/out/demo/report.html"
+  printf 'Next:    ./lockstep.sh build   (every target and sampler: build/%s/lockstep)\n' "$preset"
 }
 
 bench() {

@@ -134,6 +134,7 @@ TEST(Invariance, Wormholes) {
     expect_invariant(c, moved<Library<KnownWormholes<Wormhole, 2>>>(c, seed++));
     c.iterations = 5;
     expect_invariant(c, moved<Library<KnownWormholes<>>>(c, seed++));
+    c.iterations = 2;
     EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<false, true>>>(c, seed++)).worst, limit())
         << c.name << ": no volume, not found";
     EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<true, false>>>(c, seed++)).worst, limit())

@@ -30,6 +30,7 @@ TEST(Invariance, WormholeMetric) {
     expect_invariant(c, moved<Library<KnownWormholes<WormholeMetric, 2>>>(c, seed++));
     c.iterations = 5;
     expect_invariant(c, moved<Library<KnownWormholes<WormholeMetric>>>(c, seed++));
+    c.iterations = 2;
     EXPECT_GT(judge(moved<KnownWormholes<WormholeMetricFlow<false, true>>>(c, seed++)).worst, limit())
         << c.name << ": no log det, not found";
   }

@@ -27,7 +27,7 @@ TEST(Langevin, IsItsFormula) {
     Rows<double> x, p, g;
   } w{m.par(), m.rows(x), m.rows(p), m.rows(g)};
   const auto proposal =
-      stage_propose<Langevin, double, double>(m.model, LaunchSpec{.num_leapfrog = 5}, draw, w);
+      stage_propose<Langevin, double, double>(m.model, LaunchSpec{.key = {}, .num_leapfrog = 5}, draw, w);
 
   // log q(b | a) up to a constant: N(a + variance / 2 gradient(a), variance).
   const auto log_q = [&](const std::vector<double>& b, const std::vector<double>& a) {

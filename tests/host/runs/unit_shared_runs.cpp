@@ -58,7 +58,7 @@ class SharedRuns : public SharedRun {
   /// A run that takes seconds, saved every so often.
   Args slow() const {
     return {"sample",       "--target",  "mixture20", "--sampler", "pe",      "--chains", "40",
-            "--iterations", "4000",      "--warmup",  "50",        "--draws", "100",      "--checkpoint",
+            "--iterations", "2000",      "--warmup",  "50",        "--draws", "100",      "--checkpoint",
             "0.05",         "--threads", "1",         "--device",  "cpu",     "--quiet"};
   }
   /// Whether the process is there, and is not only waiting to be counted off.
@@ -129,14 +129,14 @@ TEST_F(SharedRuns, LeaveAFinishedRunAlone) {
 // One rank is killed, of each command another: all end within 30 s, and what was saved goes on, as any number of processes.
 TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
   std::string study = kStudy;
-  put("study.toml", study.replace(study.find("1e5"), 3, "3e6"));
+  put("study.toml", study.replace(study.find("1e5"), 3, "1e6"));
   struct Case {
     Args run;
     std::string saves;  // a file that is there once something is saved
     Args files;
   };
   const Args evidence = {"evidence",    "--target", "mixture20", "--method",     "st",
-                         "--gradients", "5e6",      "--draws",   "--checkpoint", "0.05",
+                         "--gradients", "2e6",      "--draws",   "--checkpoint", "0.05",
                          "--threads",   "1",        "--device",  "cpu",          "--quiet"};
   const std::vector<Case> cases = {{slow(), "checkpoint", {"draws.nc"}},
                                    {evidence, "checkpoint", {"draws.nc"}},

@@ -57,7 +57,7 @@ TEST(Progress, ARoundIsAPartOfTheWholeAndGoesItsWaysOneAfterTheOther) {
   const auto progress = progress_printer(false, "name");
   std::this_thread::sleep_for(std::chrono::milliseconds(2050));
   ::testing::internal::CaptureStderr();
-  progress->begin({.name = "images", .begin = 0.5, .end = 1, .ways = 2});
+  progress->begin({.name = "images", .when_last = {}, .begin = 0.5, .end = 1, .ways = 2});
   for (const double share : {0.0, 0.8, 0.0, 0.8}) tell(*progress, "annealing", share);
   const std::string text = ::testing::internal::GetCapturedStderr();
   for (const char* part : {"name images 70 %", "name images 95 %"})
