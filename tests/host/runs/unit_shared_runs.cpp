@@ -175,7 +175,7 @@ TEST_F(SharedRuns, KilledGoOnAsAnyNumber) {
 TEST_F(SharedRuns, InterruptedGoOnAsAnyNumber) {
   const auto longer = [&](const std::string& out) {
     Args options = slow() + Args{"--out", out};
-    std::replace(options.begin(), options.end(), std::string("4000"), std::string("10000"));
+    std::replace(options.begin(), options.end(), std::string("2000"), std::string("10000"));
     std::replace(options.begin(), options.end(), std::string("0.05"), std::string("1000"));
     return options;
   };

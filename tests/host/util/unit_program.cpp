@@ -46,7 +46,7 @@ TEST_F(Programs, AFullDiskIsAnError) {
 TEST_F(Programs, MemoryPlansAreTrueToATenth) {
   const auto plan_and_peak = [&](const char* sampler, const char* chains, bool saved) {
     Args args = {"sample",   "--device", "cpu",      "--target", "gaussian",     "--sampler", sampler,
-                 "--chains", chains,     "--warmup", "20",       "--iterations", "50"};
+                 "--chains", chains,     "--warmup", "20",       "--iterations", "200"};
     if (saved) args.insert(args.end(), {"--out", chains, "--checkpoint", "0.001"});
     const ProgramResult result = run(args);
     const std::string said = "memory plan: ";
