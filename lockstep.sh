@@ -36,10 +36,11 @@ usage() {
 
   demo                install what is missing, build of the program what the demonstration needs (for the CPU alone
                       where there is no GPU), run the replicate study of the 20-component mixture, show its table and
-                      say where its picture is; `build` then compiles the rest
+                      say where its picture is; `build lockstep` then compiles the rest
   test [ARG...]       install what is missing, build, run every test that this machine can run;
                       ARGs go to ctest
-  build               install what is missing, configure and build
+  build [TARGET...]   install what is missing, configure and build everything, or these (lockstep: the program, which
+                      where there is no GPU is then for the CPU alone)
   bench [ARG...]      build, then measure throughput: lockstep-bench ARG...
   gpu-check           run the GPU's tests, throughput, profiles, peers, the largest runs and compute-sanitizer on this
                       machine's GPU; the results go to $OUT, or to out/gpu-check
@@ -165,7 +166,7 @@ demo() {
   printf '\n'
   cat out/demo/table.md
   printf '\nPicture: %s\nReport:  %s\n' "$PWD/out/demo/demo.png" "$PWD/out/demo/report.html"
-  printf 'Next:    ./lockstep.sh build   (every target and sampler: build/%s/lockstep)\n' "$preset"
+  printf 'Next:    ./lockstep.sh build lockstep   (every target and sampler: build/%s/lockstep)\n' "$preset"
 }
 
 bench() {
@@ -278,10 +279,11 @@ no_arguments() {
 command=${1:-help}
 (($# == 0)) || shift
 case $command in
-  demo | build | lint | format)
+  demo | lint | format)
     no_arguments "$command" "$@"
     "$command"
     ;;
+  build) build "$@" ;;
   test) run_tests "$@" ;;
   bench) bench "$@" ;;
   gpu-check)
