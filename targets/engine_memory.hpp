@@ -85,6 +85,7 @@ class EngineMemory : public Engine {
   std::vector<double> cache() override { return get_rows(cache_, shape_.cache_rows); }
   std::vector<double> state() override {
     std::vector<double> out;
+    out.reserve(std::size_t(state_rows()) * chains_);
     each_state([&](auto& rows, int total, int first, int count) {
       const std::vector<double> some = get_rows(rows, total, first, count);
       out.insert(out.end(), some.begin(), some.end());

@@ -11,7 +11,8 @@
 //             missing gives old numbers every time.
 //   Fences    Work opens the memory it touches, page faults telling which, to read or to write. Where two
 //             pieces of work of different streams meet in one allocation and one of them writes, the host
-//             must have waited for the first before it enqueued the second.
+//             must have waited for the first before it enqueued the second. What a stream does in one go stays
+//             open until it is done: the host waits for all of it together.
 //
 // What is wrong becomes a complaint, which fails the test (tests/emulation/main.cpp), and the run goes on.
 #include <sanitizer/asan_interface.h>
@@ -110,14 +111,15 @@ class Device {
     }
   }
 
-  /// Does a piece of work, the memory it touches being open meanwhile.
+  /// Does a piece of work, opening the memory it touches.
   void run(const WorkPointer& work) {
-    std::lock_guard lock(mutex);
     running_ = work;
     worker_ = gettid();
     work->body();
     work->body = nullptr;
     running_ = nullptr;
+  }
+  void close_memory() {
     for (const auto& [begin, memory] : open_) mprotect(begin, memory->pages, memory->access = PROT_NONE);
     open_.clear();
   }
@@ -212,6 +214,7 @@ struct Stream {
       Device::the().run(waiting_.front());
       done_.push_back(waiting_.front());
     }
+    Device::the().close_memory();
   }
   /// The host waits for all that has been enqueued.
   void synchronize() {

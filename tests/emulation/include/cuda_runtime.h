@@ -41,12 +41,12 @@ struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+inline constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 struct alignas(16) float4 {
   float x, y, z, w;
 };
 namespace emulated {
-inline thread_local float4* shared_memory = nullptr;
+inline constinit thread_local float4* shared_memory = nullptr;
 }
 #define LOCKSTEP_SHARED_MEMORY(name) float4* const name = ::emulated::shared_memory
 
@@ -225,17 +225,18 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     _mm_setcsr(mode | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
     gridDim = grid;
     blockDim = block;
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = grid.x; x-- > 0;) {
-        const std::unique_ptr<char[]> memory(new char[shared]);
-        std::memset(memory.get(), 0x7f, shared);
-        emulated::shared_memory = reinterpret_cast<float4*>(memory.get());
-        for (unsigned t = 0; t < block.x; ++t) {
-          blockIdx = dim3(x, y);
-          threadIdx = dim3(t);
-          std::apply(kernel, given);
-        }
-      }
+    std::apply(
+        [&](const Parameters&... parameters) {
+          for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+            for (unsigned x = grid.x; x-- > 0;) {
+              const std::unique_ptr<char[]> memory(new char[shared]);
+              std::memset(memory.get(), 0x7f, shared);
+              emulated::shared_memory = reinterpret_cast<float4*>(memory.get());
+              blockIdx.x = x;
+              for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) kernel(parameters...);
+            }
+        },
+        given);
     _mm_setcsr(mode);
   });
   return emulated::status();
