@@ -28,9 +28,9 @@ void PrintTo(const Moving& m, std::ostream* out) { *out << m.name; }
 /// One chain of every unit at beta, its state and control coordinate.
 using State = ExactStart::Joint;
 
-class Starts {
+class LevelStarts {
  public:
-  explicit Starts(std::uint64_t seed) : random_(seed) {}
+  explicit LevelStarts(std::uint64_t seed) : random_(seed) {}
   std::array<double, 2> position(double beta) { return exact_.position(beta); }
   /// From the joint density of the moving inverse temperature.
   State state(const Moving& m) {
@@ -61,7 +61,7 @@ using Values = std::vector<std::vector<double>>;  // [functional][unit]
 /// Functionals before and after; the twin's engine is told another log zeta, or another ladder.
 template <class Transition = Hmc>
 std::pair<Values, Values> run(const Moving& m, double log_zeta_shift, double beta_shift) {
-  Starts starts(5);
+  LevelStarts starts(5);
   const bool swaps = m.tempering == Tempering::swap;
   const int levels = int(kLadder.size()), per = swaps ? levels : 1, n = kUnits / per * per;
   EngineSpec spec;
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Tempering, MovesOfBeta,
                          [](const auto& info) { return info.param.name; });
 
 TEST(Swaps, NoBitDependsOnThreadsAndUnitsStayApart) {
-  Starts starts(9);
+  LevelStarts starts(9);
   const int levels = 5, units = 37, n = levels * units;
   const auto result = [&](int threads, int first, int last) {
     EngineSpec spec;

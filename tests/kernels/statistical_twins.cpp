@@ -11,9 +11,9 @@ using namespace lockstep;
 using namespace lockstep::testing;
 using Extended = PseudoExtended<Gaussian, 0, 0>;
 
-double limit() { return family_quantile(1e-4, 1000); }
+double twin_limit() { return family_quantile(1e-4, 1000); }
 
-InvarianceCase make_case(const std::string& name, ModelKind kind = ModelKind::pseudo_extended) {
+InvarianceCase twin_case(const std::string& name, ModelKind kind = ModelKind::pseudo_extended) {
   InvarianceCase c;
   c.name = name;
   c.model.kind = kind;
@@ -26,7 +26,7 @@ Extended make_extended(const InvarianceCase& c, const Gaussian& g, const Paramet
 }
 
 template <class Transition, class Build>
-double worst(const InvarianceCase& c, Build&& build) {
+double worst_of(const InvarianceCase& c, Build&& build) {
   const Starts starts(c, 7);
   const Moved m = run_invariance(c, starts, 7, fused<Transition>(build));
   EXPECT_GT(m.jump, 0.005) << c.name << ": a twin that does not move proves nothing";
@@ -78,44 +78,44 @@ struct HmcTwin : WithoutGradients {
 
 template <Fault fault>
 double hmc_twin(const InvarianceCase& c) {
-  return worst<HmcTwin<fault>>(
+  return worst_of<HmcTwin<fault>>(
       c, [&](const Gaussian& g, const ParameterLayout& l) { return make_extended(c, g, l); });
 }
 
 TEST(Twins, TheCopyWithoutAFaultPasses) {
-  InvarianceCase c = make_case("copy of HMC");
-  EXPECT_LT(hmc_twin<Fault::none>(c), limit());
+  InvarianceCase c = twin_case("copy of HMC");
+  EXPECT_LT(hmc_twin<Fault::none>(c), twin_limit());
   c.model.box = 1.5;
-  EXPECT_LT(hmc_twin<Fault::none>(c), limit());
+  EXPECT_LT(hmc_twin<Fault::none>(c), twin_limit());
 }
 TEST(Twins, WholeLastKickIsFound) {
-  EXPECT_GT(hmc_twin<Fault::whole_last_kick>(make_case("whole last kick")), limit());
+  EXPECT_GT(hmc_twin<Fault::whole_last_kick>(twin_case("whole last kick")), twin_limit());
 }
 TEST(Twins, WrongSignOfTheKineticEnergyIsFound) {
-  EXPECT_GT(hmc_twin<Fault::wrong_sign>(make_case("wrong sign")), limit());
+  EXPECT_GT(hmc_twin<Fault::wrong_sign>(twin_case("wrong sign")), twin_limit());
 }
 TEST(Twins, AcceptingAlwaysIsFound) {
-  EXPECT_GT(hmc_twin<Fault::accept_always>(make_case("accept always")), limit());
+  EXPECT_GT(hmc_twin<Fault::accept_always>(twin_case("accept always")), twin_limit());
 }
 TEST(Twins, WrongMomentumVarianceIsFound) {
-  InvarianceCase c = make_case("momentum of variance 1.1");
+  InvarianceCase c = twin_case("momentum of variance 1.1");
   c.step_size = 0.2;  // small, so that only the momentum is wrong
-  EXPECT_GT(hmc_twin<Fault::wide_momentum>(c), limit());
+  EXPECT_GT(hmc_twin<Fault::wide_momentum>(c), twin_limit());
 }
 TEST(Twins, ReflectionWithoutTurningIsFound) {
-  InvarianceCase c = make_case("no turn");
+  InvarianceCase c = twin_case("no turn");
   c.model.box = 1.5;
-  EXPECT_GT(hmc_twin<Fault::no_turn>(c), limit());
+  EXPECT_GT(hmc_twin<Fault::no_turn>(c), twin_limit());
 }
 
 TEST(Twins, GoingOnOutsideTheBoxIsFound) {
-  InvarianceCase c = make_case("steps longer than the box");
+  InvarianceCase c = twin_case("steps longer than the box");
   c.model.pseudo_samples = 1;
   c.model.box = 0.5;
   c.step_size = 0.9;
   c.num_leapfrog = 3;
-  EXPECT_LT(hmc_twin<Fault::none>(c), limit());
-  EXPECT_GT(hmc_twin<Fault::left_outside>(c), limit());
+  EXPECT_LT(hmc_twin<Fault::none>(c), twin_limit());
+  EXPECT_GT(hmc_twin<Fault::left_outside>(c), twin_limit());
 }
 
 /// A random walk with a preferred direction.
@@ -129,10 +129,10 @@ struct LopsidedWalk : RandomWalk {
   }
 };
 TEST(Twins, LopsidedWalkIsFound) {
-  const InvarianceCase c = make_case("lopsided walk", ModelKind::plain);
+  const InvarianceCase c = twin_case("lopsided walk", ModelKind::plain);
   auto build = [](const Gaussian& g, const ParameterLayout& l) { return Path<Gaussian, 0, false>{g, l}; };
-  EXPECT_LT(worst<RandomWalk>(c, build), limit());
-  EXPECT_GT(worst<LopsidedWalk>(c, build), limit());
+  EXPECT_LT(worst_of<RandomWalk>(c, build), twin_limit());
+  EXPECT_GT(worst_of<LopsidedWalk>(c, build), twin_limit());
 }
 
 // --- twins of the model -----------------------------------------------------------------------------
@@ -188,28 +188,30 @@ struct OtherBeta : Path<Gaussian, 0, true> {
 
 template <class Twin>
 double model_twin(const InvarianceCase& c) {
-  return worst<Hmc>(
+  return worst_of<Hmc>(
       c, [&](const Gaussian& g, const ParameterLayout& l) { return Twin{make_extended(c, g, l)}; });
 }
-TEST(Twins, MissingJacobianIsFound) { EXPECT_GT(model_twin<NoJacobian>(make_case("no Jacobian")), limit()); }
+TEST(Twins, MissingJacobianIsFound) {
+  EXPECT_GT(model_twin<NoJacobian>(twin_case("no Jacobian")), twin_limit());
+}
 TEST(Twins, ForgottenGIsFound) {
-  InvarianceCase c = make_case("no g");
+  InvarianceCase c = twin_case("no g");
   c.model.g_exponent = 0.5;
-  EXPECT_GT(model_twin<ForgottenG>(c), limit());
+  EXPECT_GT(model_twin<ForgottenG>(c), twin_limit());
 }
 TEST(Twins, UniformWeightsAreFound) {
-  EXPECT_GT(model_twin<UniformWeights>(make_case("uniform weights")), limit());
+  EXPECT_GT(model_twin<UniformWeights>(twin_case("uniform weights")), twin_limit());
 }
 TEST(Twins, MissingSumOfWeightsIsFound) {
-  EXPECT_GT(model_twin<NoSumOfWeights>(make_case("no sum of weights")), limit());
+  EXPECT_GT(model_twin<NoSumOfWeights>(twin_case("no sum of weights")), twin_limit());
 }
 TEST(Twins, OtherBetaIsFound) {
-  const InvarianceCase c = make_case("other beta", ModelKind::path);
-  EXPECT_GT(worst<Hmc>(c,
-                       [](const Gaussian& g, const ParameterLayout& l) {
-                         return OtherBeta{Path<Gaussian, 0, true>{g, l}};
-                       }),
-            limit());
+  const InvarianceCase c = twin_case("other beta", ModelKind::path);
+  EXPECT_GT(worst_of<Hmc>(c,
+                          [](const Gaussian& g, const ParameterLayout& l) {
+                            return OtherBeta{Path<Gaussian, 0, true>{g, l}};
+                          }),
+            twin_limit());
 }
 
 }  // namespace

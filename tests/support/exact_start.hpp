@@ -28,6 +28,7 @@ struct InvarianceCase {
   bool mixture = false;                                  // base of two components
   std::array<double, ParameterLayout::kBend> bend = {};  // of g
   int iterations = 1;
+  int chains = 1 << 17;
 };
 
 /// Target N(mean, diag 1/inv_sd^2), base with mean and precision, both in two dimensions.

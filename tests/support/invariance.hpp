@@ -4,6 +4,7 @@
 // whether they are still in it. Starts are those of tests/support/exact_start.hpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -15,8 +16,6 @@
 #include "tests/support/statistics.hpp"
 
 namespace lockstep::testing {
-
-inline constexpr int kInvarianceChains = 1 << 17;
 
 /// The CPU back end with one transition, a twin of a kernel's or the kernel's own.
 template <class Transition>
@@ -128,11 +127,11 @@ struct Starts {
   GaussianPair pair;
   Gaussian density = pair.density();
   std::vector<double> position;                  // [row][chain]
-  std::array<std::vector<double>, 2> reference;  // of the target, the path at beta, or the joint density
+  std::array<std::vector<double>, 2> reference;  // of the target, the path at beta, or the joint density; sorted
   std::vector<double> beta_reference;            // of one sample
   Starts(const Starts&) = delete;                // densities know where their numbers lie
   Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
-    const int chains = kInvarianceChains, n = c.model.pseudo_samples;
+    const int chains = c.chains, n = c.model.pseudo_samples;
     const bool joint = c.model.control != Control::none, betas = has_betas(c.model);
     const int rows = (2 + betas) * n;
     ExactStart exact(c, pair, seed);
@@ -145,6 +144,7 @@ struct Starts {
                                                        : exact.target();
       for (int k = 0; k < 2; ++k) reference[k][i] = x[k];
     }
+    for (auto& r : reference) std::sort(r.begin(), r.end());
     std::vector<double> fresh(rows);
     for (int i = 0; i < chains && betas; ++i) {
       exact.rows(fresh.data(), 1);
@@ -164,7 +164,7 @@ struct Moved {
   double acceptance = 0, jump = 0;  // mean acceptance; mean squared jump of x over its variance
   /// Functionals of x after, times 1.02.
   Values stretched() const {
-    const int chains = kInvarianceChains;
+    const int chains = int(before.front().size());
     return functionals(model, position.data(), &cache[chains], chains, 1.02);
   }
 };
@@ -203,7 +203,7 @@ inline void set_numbers(Engine& engine, const InvarianceCase& c, const GaussianP
 inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::uint64_t seed,
                             const EngineMaker& make) {
   const GaussianPair& pair = starts.pair;
-  const int chains = kInvarianceChains, n = c.model.pseudo_samples;
+  const int chains = c.chains, n = c.model.pseudo_samples;
   EngineSpec spec;
   spec.model = c.model;
   spec.model.dense_metric = c.dense;
