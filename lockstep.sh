@@ -154,7 +154,8 @@ build() {
 
 run_tests() {
   build
-  ctest --preset "$preset" "$@"
+  # One more than processors: some tests wait for other processes.
+  ctest --preset "$preset" --parallel "${CTEST_PARALLEL_LEVEL:-$(($(nproc) + 1))}" "$@"
 }
 
 demo() {

@@ -18,8 +18,9 @@ struct Mode {
   double value;
   Vector curvature;  // -d^2 f / dx_i^2
 };
-/// By Newton steps on central differences, with the absolute values of the eigenvalues, so that they lead
-/// uphill from anywhere.
+/// Newton's step with the absolute values of the eigenvalues, so that it leads uphill from anywhere.
+Eigen::VectorXd step_uphill(const Eigen::MatrixXd& hessian, const Eigen::VectorXd& gradient);
+/// By such steps on central differences.
 template <int D, class F>
 Mode<D> find_mode(const F& f, typename Mode<D>::Vector x) {
   using Vector = typename Mode<D>::Vector;
@@ -43,10 +44,7 @@ Mode<D> find_mode(const F& f, typename Mode<D>::Vector x) {
         hessian(i, j) = hessian(j, i) =
             (at(i, 1, j, 1) - at(i, 1, j, -1) - at(i, -1, j, 1) + at(i, -1, j, -1)) / (4 * h * h);
     }
-    const Eigen::SelfAdjointEigenSolver<Matrix> eigen(hessian);
-    const Vector along = eigen.eigenvectors().transpose() * gradient;
-    Vector step =
-        eigen.eigenvectors() * along.cwiseQuotient(eigen.eigenvalues().cwiseAbs().cwiseMax(1e-3)).eval();
+    Vector step = step_uphill(hessian, gradient);
     if (step.norm() > 1) step.normalize();
     double next = f(x + step);
     for (int halving = 0; halving < 30 && !(next >= value); ++halving) {

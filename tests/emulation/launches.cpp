@@ -18,17 +18,10 @@ using namespace lockstep;
 using namespace lockstep::testing;
 using ::testing::HasSubstr;
 
-EngineFactory on_device(const TargetInstance& target) {
-  return [&target](EngineSpec spec) {
-    spec.cuda = true;
-    return target.engine(spec);
-  };
-}
-
 class Launches : public ::testing::TestWithParam<Named> {
  protected:
   std::unique_ptr<TargetInstance> target_ = make_target(GetParam().target);
-  EngineFactory device_ = on_device(*target_);
+  EngineFactory device_ = engines(*target_, true);
   EngineFactory scalar_ = [](const EngineSpec& spec) { return scalar_engine(GetParam().target, spec); };
 };
 INSTANTIATE_TEST_SUITE_P(Models, Launches, ::testing::ValuesIn(all_cases()),
@@ -132,7 +125,7 @@ TEST(OwnDataLaunches, BitsAreTheScalarCpus) {
       c.settings = other_settings<Transition>();
       const auto target = make_target(n.target);
       const EngineFactory scalar = [&](const EngineSpec&spec) { return scalar_engine(n.target, spec); },
-                          device = on_device(*target);
+                          device = engines(*target, true);
       const BatchResult expected = run_batch(scalar, c);
       for (const Split& split :
            {Split{.launches = {2}}, Split{.block_threads = 256}, Split{.engines = {33}}}) {
@@ -164,7 +157,7 @@ TEST(OwnDataLaunches, SequencesAreTheScalarCpus) {
     c.settings = other_settings<Sequence<ListWalk, Tours>>();
     const auto target = make_target(n.target);
     const EngineFactory scalar = [&](const EngineSpec&s) { return scalar_engine(n.target, s); },
-                        device = on_device(*target);
+                        device = engines(*target, true);
     const BatchResult expected = run_batch(scalar, c), found = run_batch(device, c, {.launches = {2}});
     expect_equal(found, expected);
     EXPECT_EQ(found.fields, expected.fields);

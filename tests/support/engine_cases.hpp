@@ -9,6 +9,14 @@
 
 namespace lockstep::testing {
 
+/// Of a target that outlives them.
+inline EngineFactory engines(const TargetInstance& target, bool cuda) {
+  return [&target, cuda](EngineSpec spec) {
+    spec.cuda = cuda;
+    return target.engine(spec);
+  };
+}
+
 inline MemoryInput input_of(const std::string& target) {
   MemoryInput input;
   if (target == "gaussian") input.numbers = {{"dim", 2}, {"ratio", 3}};

@@ -3,7 +3,7 @@
 // itself however the work is divided.
 #include "targets/registry.hpp"
 #include "tests/support/decoder.hpp"
-#include "tests/support/engines.hpp"
+#include "tests/support/engine_cases.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/parity.hpp"
 
@@ -26,13 +26,6 @@ std::unique_ptr<TargetInstance> make_decoder(const Network& n) {
   return find_target("decoder")->make(input);
 }
 std::unique_ptr<TargetInstance> make_small() { return make_decoder({"small", {3, 7, 5, 11}}); }
-
-EngineFactory engines(const TargetInstance& target, bool cuda) {
-  return [&target, cuda](EngineSpec spec) {
-    spec.cuda = cuda;
-    return target.engine(spec);
-  };
-}
 
 /// The same chains on both devices: 75, one for each item in turn, on the path to the target.
 struct Pair {
@@ -99,14 +92,14 @@ TEST_P(GpuDecoders, OneTransitionIsTheCpus) {
   }
 }
 
-struct Named {
+struct NamedDecoder {
   std::string name;
   BatchCase batch;
 };
-void PrintTo(const Named& n, std::ostream* out) { *out << n.name; }
+void PrintTo(const NamedDecoder& n, std::ostream* out) { *out << n.name; }
 
-std::vector<Named> all_cases() {
-  std::vector<Named> cases;
+std::vector<NamedDecoder> decoder_cases() {
+  std::vector<NamedDecoder> cases;
   const auto add = [&](std::string name, ModelKind kind, Tempering tempering) -> BatchCase& {
     BatchCase c;
     c.model.kind = kind;
@@ -137,14 +130,14 @@ std::vector<Named> all_cases() {
   return cases;
 }
 
-class GpuDecoderCases : public GpuTest, public ::testing::WithParamInterface<Named> {
+class GpuDecoderCases : public GpuTest, public ::testing::WithParamInterface<NamedDecoder> {
  protected:
   std::unique_ptr<TargetInstance> target_ = make_small();
   BatchResult run(const BatchCase& c, bool cuda, const Split& split = {}) {
     return run_batch(engines(*target_, cuda), c, split);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Models, GpuDecoderCases, ::testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Models, GpuDecoderCases, ::testing::ValuesIn(decoder_cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(GpuDecoderCases, DoubleAgreesWithTheCpu) {

@@ -8,13 +8,6 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
 
-EngineFactory engines(const TargetInstance& target, bool cuda) {
-  return [&target, cuda](EngineSpec spec) {
-    spec.cuda = cuda;
-    return target.engine(spec);
-  };
-}
-
 class GpuEngines : public GpuTest {};
 
 class GpuCases : public GpuTest, public ::testing::WithParamInterface<Named> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The horseshoe regression on the GPU against the CPU: gradients, energies, what is recorded, and whole transitions.
 #include "targets/registry.hpp"
-#include "tests/support/engines.hpp"
+#include "tests/support/engine_cases.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/horseshoe.hpp"
 #include "tests/support/parity.hpp"
@@ -15,13 +15,6 @@ std::unique_ptr<TargetInstance> make_horseshoe() {
   MemoryInput input = horseshoe_input(random_cases(50, 71, 4), 0.2);
   return find_target("horseshoe")->make(input);
 }
-EngineFactory engines(const TargetInstance& target, bool cuda) {
-  return [&target, cuda](EngineSpec spec) {
-    spec.cuda = cuda;
-    return target.engine(spec);
-  };
-}
-
 class GpuHorseshoe : public GpuTest {};
 
 TEST_F(GpuHorseshoe, GradientEnergyAndQuantitiesAreTheCpus) {

@@ -8,13 +8,6 @@ namespace {
 using namespace lockstep;
 using namespace lockstep::testing;
 
-EngineFactory engines(const TargetInstance& target, bool cuda) {
-  return [&target, cuda](EngineSpec spec) {
-    spec.cuda = cuda;
-    return target.engine(spec);
-  };
-}
-
 class GpuLarge : public GpuTest {};
 
 // The memory that a plan counts on is what the device has less afterwards.

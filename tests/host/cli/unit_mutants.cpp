@@ -128,8 +128,8 @@ void build_mixture(const fs::path& path) {
 }
 
 struct Reader {
-  std::string name, file;  // `file`: its ending tells the format
-  Seeds seeds;
+  std::string name, file;        // `file`: its ending tells the format
+  std::function<Seeds()> seeds;  // made when asked for: each test's process lists all readers
   std::function<void(const fs::path&)> read;
 };
 
@@ -159,22 +159,24 @@ groups = { a = "A" }
 )";
 
 std::vector<Reader> readers() {
-  const Seeds json = {
-      R"({"means": [[0, 0], [8, 8]], "weights": [0.3, 0.7], "sds": [1, 0.5], "n": 3, "note": "x"})",
-      "{\"means\": [[1]],\n \"covariances\": [[[1e0]]], \"N\": 8, \"deep\": {\"a\": [null, true]}}"};
-  const Seeds csv = {"x,y,\"na\"\"me\"\n1,2,a\n3.5,-4e3,\"b,\nc\"\n", "0,1\r\n1,0\r\n\r\n2,2",
-                     "x,y\n1,2\n3,4\n"};
-  const Seeds npy = numpy_files(".npy"), npz = numpy_files(".npz");
-  const Seeds run = {
-      "target = \"mixture\"\nsampler = 'pe'\nchains = 64\niterations = 1000\nseed = "
-      "\"18446744073709551615\"\n"
-      "init = \"uniform:2\"\nse = 0.1\ntarget_settings = { dim = 3, list = [1, 2.5] }\n[sampler_settings]\n"
-      "num_leapfrog = 10\n"};
-  const Seeds tensor = {
-      tensors(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[2],)"
-              R"("data_offsets":[24,28]},"__metadata__":{"format":"pt"}})",
-              28),
-      tensors(R"({"x":{"dtype":"F16","shape":[],"data_offsets":[0,2]}})", 2)};
+  const auto given = [](Seeds seeds) { return [seeds = std::move(seeds)] { return seeds; }; };
+  const auto json =
+      given({R"({"means": [[0, 0], [8, 8]], "weights": [0.3, 0.7], "sds": [1, 0.5], "n": 3, "note": "x"})",
+             "{\"means\": [[1]],\n \"covariances\": [[[1e0]]], \"N\": 8, \"deep\": {\"a\": [null, true]}}"});
+  const auto csv =
+      given({"x,y,\"na\"\"me\"\n1,2,a\n3.5,-4e3,\"b,\nc\"\n", "0,1\r\n1,0\r\n\r\n2,2", "x,y\n1,2\n3,4\n"});
+  const auto npy = [] { return numpy_files(".npy"); };
+  const auto npz = [] { return numpy_files(".npz"); };
+  const auto run = given(
+      {"target = \"mixture\"\nsampler = 'pe'\nchains = 64\niterations = 1000\nseed = "
+       "\"18446744073709551615\"\n"
+       "init = \"uniform:2\"\nse = 0.1\ntarget_settings = { dim = 3, list = [1, 2.5] }\n[sampler_settings]\n"
+       "num_leapfrog = 10\n"});
+  const auto tensor = given(
+      {tensors(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[2],)"
+               R"("data_offsets":[24,28]},"__metadata__":{"format":"pt"}})",
+               28),
+       tensors(R"({"x":{"dtype":"F16","shape":[],"data_offsets":[0,2]}})", 2)});
   const auto data = [](const fs::path& path) { use(load_data(path)); };
   const auto images = [](const fs::path& path) { load_images(path); };
   const auto arrays = [](const fs::path& path) { load_tensors(path); };
@@ -190,12 +192,12 @@ std::vector<Reader> readers() {
           {"FolderOfTables", "folder/means.csv", csv, folder},
           {"FolderOfArrays", "folder/means.npy", npy, folder},
           {"Images", "x.npy", npy, images},
-          {"Idx", "x-idx3-ubyte", idx_files(), images},
-          {"PackedIdx", "x.gz", packed(idx_files()), images},
-          {"IdxPackedAgain", "x-idx3-ubyte", idx_files(), read_packed},
+          {"Idx", "x-idx3-ubyte", idx_files, images},
+          {"PackedIdx", "x.gz", [] { return packed(idx_files()); }, images},
+          {"IdxPackedAgain", "x-idx3-ubyte", idx_files, read_packed},
           {"Weights", "x.npz", npz, arrays},
           {"Safetensors", "x.safetensors", tensor, arrays},
-          {"JsonStarts", "x.json", {R"({"x": [[1, 2], [3, 4]]})"}, start},
+          {"JsonStarts", "x.json", given({R"({"x": [[1, 2], [3, 4]]})"}), start},
           {"CsvStarts", "x.csv", csv, start},
           {"NpyStarts", "x.npy", npy, start},
           {"Run", "x.toml", run,
@@ -203,9 +205,9 @@ std::vector<Reader> readers() {
              RunOptions o;
              load_run_config(path, o);
            }},
-          {"Study", "x.toml", {kStudy}, [](const fs::path& path) { load_study(path); }},
-          {"Setting", "x", {"[1, 2.5, [3]]", "\"text\"", "7", "{\"a\": 1}"}, setting},
-          {"Checkpoint", "checkpoint", {checkpoint_file()}, read_checkpoint}};
+          {"Study", "x.toml", given({kStudy}), [](const fs::path& path) { load_study(path); }},
+          {"Setting", "x", given({"[1, 2.5, [3]]", "\"text\"", "7", "{\"a\": 1}"}), setting},
+          {"Checkpoint", "checkpoint", [] { return Seeds{checkpoint_file()}; }, read_checkpoint}};
 }
 
 const std::vector<Reader>& all_readers() {
@@ -221,12 +223,13 @@ TEST_P(Mutants, AreReadOrRefusedInOneLine) {
   const int rounds = asked != nullptr ? std::atoi(asked) : 300;
   const fs::path path = folder_ / reader.file;
   fs::create_directories(path.parent_path());
+  const Seeds seeds = reader.seeds();
   int refused = 0;
   for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE("mutant " + std::to_string(round));
     testing::Mutator mutator(1000003 * GetParam() + std::uint64_t(round));
     fs::remove(path);  // some file systems wait for the disk when a file is overwritten
-    std::ofstream(path, std::ios::binary) << mutator.mutant(reader.seeds);
+    std::ofstream(path, std::ios::binary) << mutator.mutant(seeds);
     const std::clock_t start = std::clock();  // of this process: others may have the processor
     try {
       reader.read(path);
@@ -255,7 +258,7 @@ TEST_P(Mutants, SeedsAreRead) {
   const fs::path path = folder_ / reader.file;
   fs::create_directories(path.parent_path());
   int read = 0;
-  for (const std::string& seed : reader.seeds) {
+  for (const std::string& seed : reader.seeds()) {
     fs::remove(path);
     std::ofstream(path, std::ios::binary) << seed;
     try {

@@ -14,7 +14,7 @@
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/statistics.hpp"
 
-namespace lockstep {
+namespace lockstep::evidence_test {
 namespace {
 
 using namespace testing;
@@ -81,11 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
         // Of normal modes draws of the base leave no error at all, and what is claimed is for what they may not have met.
         Case{"auto_mixture20b", "mixture20", "auto", 1e6, {{"scenario", "b"}}, {{"base_draws", false}}},
         Case{"auto_two_modes", "two_modes", "auto", 1e6, {{"dim", 10}}, {{"base_draws", false}}},
-        Case{"auto_boltzmann", "boltzmann", "auto", 1e6, kUnits}, Case{"st_banana", "banana", "st", 1e6},
-        Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 1e6, kUnits},
-        Case{"joint_boltzmann", "boltzmann", "ct-joint", 1e6, kUnits},
-        Case{"adiabatic_boltzmann", "boltzmann", "ct-adiabatic", 1e6, kUnits},
-        Case{"linear_st", "boltzmann", "st", 1e6, kUnits, {{"schedule", "linear"}, {"levels", 12}}},
+        Case{"auto_boltzmann", "boltzmann", "auto", 5e5, kUnits}, Case{"st_banana", "banana", "st", 1e6},
+        Case{"gibbs_boltzmann", "boltzmann", "ct-gibbs", 5e5, kUnits},
+        Case{"joint_boltzmann", "boltzmann", "ct-joint", 5e5, kUnits},
+        Case{"adiabatic_boltzmann", "boltzmann", "ct-adiabatic", 5e5, kUnits},
+        Case{"linear_st", "boltzmann", "st", 5e5, kUnits, {{"schedule", "linear"}, {"levels", 12}}},
         Case{"given_st",
              "boltzmann",
              "st",
@@ -93,17 +93,17 @@ INSTANTIATE_TEST_SUITE_P(
              kUnits,
              {{"schedule", {0, 0.1, 0.3, 0.6, 1}}, {"weights", {0.5, 0, 0, 0, 0.5}}}},
         // Few chains, so long that where they begin no longer shows.
-        Case{"base_seeds_st", "boltzmann", "st", 1e6, kUnits, {{"seeds", "base"}}, 64},
-        Case{"base_seeds_gibbs", "boltzmann", "ct-gibbs", 1e6, kUnits, {{"seeds", "base"}}, 64},
-        Case{"base_seeds_joint", "boltzmann", "ct-joint", 1e6, kUnits, {{"seeds", "base"}}, 64},
+        Case{"base_seeds_st", "boltzmann", "st", 5e5, kUnits, {{"seeds", "base"}}, 64},
+        Case{"base_seeds_gibbs", "boltzmann", "ct-gibbs", 5e5, kUnits, {{"seeds", "base"}}, 64},
+        Case{"base_seeds_joint", "boltzmann", "ct-joint", 5e5, kUnits, {{"seeds", "base"}}, 64},
         Case{"extended_two_modes", "two_modes", "extended", 4e6, {{"dim", 4}}},
-        Case{"pt_boltzmann", "boltzmann", "pt", 1e6, kUnits},
+        Case{"pt_boltzmann", "boltzmann", "pt", 5e5, kUnits},
         Case{"pt_mixture20b", "mixture20", "pt", 1e6, {{"scenario", "b"}}},
-        Case{"ti_boltzmann", "boltzmann", "ti", 1e6, kUnits},
+        Case{"ti_boltzmann", "boltzmann", "ti", 5e5, kUnits},
         Case{"pe_two_modes", "two_modes", "pe", 2e6, {{"dim", 4}}},
         Case{"smc_boltzmann", "boltzmann", "smc", 5e5, kUnits},
-        Case{"ais_boltzmann", "boltzmann", "ais", 1e6, kUnits, {{"temperatures", 300}}},
-        Case{"bdmc_boltzmann", "boltzmann", "bdmc", 1e6, kUnits, {{"temperatures", 300}}}),
+        Case{"ais_boltzmann", "boltzmann", "ais", 5e5, kUnits, {{"temperatures", 300}}},
+        Case{"bdmc_boltzmann", "boltzmann", "bdmc", 5e5, kUnits, {{"temperatures", 300}}}),
     [](const auto& info) { return info.param.label; });
 
 /// Two threads are to give what one does, but for the time it takes: that is returned.
@@ -440,4 +440,4 @@ TEST(EvidenceInput, OneLineSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::evidence_test

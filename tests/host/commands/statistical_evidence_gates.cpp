@@ -10,7 +10,7 @@
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 
-namespace lockstep {
+namespace lockstep::evidence_gates_test {
 namespace {
 
 using ::testing::Contains;
@@ -216,4 +216,4 @@ TEST(UnusedOptions, AreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::evidence_gates_test

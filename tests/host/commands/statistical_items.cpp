@@ -9,7 +9,7 @@
 #include "tests/support/statistics.hpp"
 #include "tests/support/subject.hpp"
 
-namespace lockstep {
+namespace lockstep::items_test {
 namespace {
 
 using namespace testing;
@@ -180,4 +180,4 @@ TEST(ItemEvidence, SplitsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::items_test

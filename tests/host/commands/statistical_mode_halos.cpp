@@ -9,7 +9,7 @@
 #include "tests/support/nested.hpp"
 #include "tests/support/sampler_run.hpp"
 
-namespace lockstep {
+namespace lockstep::mode_halos_test {
 namespace {
 
 using namespace testing;
@@ -53,4 +53,4 @@ TEST(ModeHalos, PseudoExtendedChainsMeetThem) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::mode_halos_test

@@ -5,7 +5,7 @@
 #include "host/commands/evidence.hpp"
 #include "tests/support/sampler_run.hpp"
 
-namespace lockstep {
+namespace lockstep::pe_budget_test {
 namespace {
 
 EvidenceResult of(const std::string& target, double gradients, std::uint64_t seed, Settings settings = {}) {
@@ -43,4 +43,4 @@ TEST(PseudoExtendedBudget, ThatPaysForUsualTrajectoriesShortensNone) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::pe_budget_test

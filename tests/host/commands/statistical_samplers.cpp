@@ -15,7 +15,7 @@
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/statistics.hpp"
 
-namespace lockstep {
+namespace lockstep::samplers_test {
 namespace {
 
 using namespace testing;
@@ -276,4 +276,4 @@ TEST(Precision, AllThreeAgree) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::samplers_test

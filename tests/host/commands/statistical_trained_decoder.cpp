@@ -9,7 +9,7 @@
 #include "host/options/target_input.hpp"
 #include "tests/support/statistics.hpp"
 
-namespace lockstep {
+namespace lockstep::trained_decoder_test {
 namespace {
 
 using namespace testing;
@@ -111,4 +111,4 @@ TEST(TrainedDecoder, DescribesImagesItWasNotTrainedOn) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::trained_decoder_test

@@ -7,7 +7,7 @@
 #include "host/commands/evidence.hpp"
 #include "host/util/files.hpp"
 
-namespace lockstep {
+namespace lockstep::base_draws_test {
 namespace {
 
 RunOptions options(const std::string& target, std::uint64_t seed) {
@@ -89,4 +89,4 @@ TEST(BaseDraws, ErrorsHoldOnTailsThatNoBaseHas) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_draws_test

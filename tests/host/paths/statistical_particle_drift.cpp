@@ -6,7 +6,7 @@
 
 #include "host/commands/evidence.hpp"
 
-namespace lockstep {
+namespace lockstep::particle_drift_test {
 namespace {
 
 /// Groups agree, for all lack the same; particles that go on at beta = 1 leave for it.
@@ -34,4 +34,4 @@ TEST(ParticleDrift, WidensWhatGroupsSay) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::particle_drift_test

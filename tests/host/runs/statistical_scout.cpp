@@ -16,7 +16,7 @@
 #include "tests/support/statistics.hpp"
 #include "tests/support/target_input.hpp"
 
-namespace lockstep {
+namespace lockstep::scout_test {
 namespace {
 
 constexpr int kUnits = 16, kParticles = 256;
@@ -201,4 +201,4 @@ TEST_P(ScoutBytes, NeitherCompanyNorThreadsMatter) {
 INSTANTIATE_TEST_SUITE_P(Targets, ScoutBytes, ::testing::Values("mixture20", "banana", "bimodal"));
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::scout_test
