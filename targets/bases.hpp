@@ -11,6 +11,7 @@ template <class R>
 using MachinePack = Pack<R, HWY_MAX_BYTES / int(sizeof(R))>;
 template <class R, class E>
 using MachineEnergies = Pack<E, lane_width<MachinePack<R>>>;
+using MixedEnergies = MachineEnergies<float, double>;
 
 }  // namespace HWY_NAMESPACE
 
@@ -18,21 +19,17 @@ using MachineEnergies = Pack<E, lane_width<MachinePack<R>>>;
 template <class L>
 using UnitRows = TileRows<L, const scalar_t<L>>;
 
-extern template struct MixtureOnPacks<NormalMixture, MachinePack<float>, CommonRows<MachinePack<float>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachinePack<float>, UnitRows<MachinePack<float>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachinePack<float>, CommonRows<MachinePack<float>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachinePack<float>, UnitRows<MachinePack<float>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>,
-                                      CommonRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachineEnergies<float, double>,
-                                      UnitRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>,
-                                      CommonRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachineEnergies<float, double>,
-                                      UnitRows<MachineEnergies<float, double>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachinePack<double>, CommonRows<MachinePack<double>>>;
-extern template struct MixtureOnPacks<NormalMixture, MachinePack<double>, UnitRows<MachinePack<double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachinePack<double>, CommonRows<MachinePack<double>>>;
-extern template struct MixtureOnPacks<TiedMixture, MachinePack<double>, UnitRows<MachinePack<double>>>;
+/// All of them: `extern` declares, nothing before `template` compiles (bases.cpp).
+#define LOCKSTEP_MIXTURE(EXTERN, Base, L)                        \
+  EXTERN template struct MixtureOnPacks<Base, L, CommonRows<L>>; \
+  EXTERN template struct MixtureOnPacks<Base, L, UnitRows<L>>;
+#define LOCKSTEP_MIXTURES(EXTERN)                              \
+  LOCKSTEP_MIXTURE(EXTERN, NormalMixture, MachinePack<float>)  \
+  LOCKSTEP_MIXTURE(EXTERN, NormalMixture, MixedEnergies)       \
+  LOCKSTEP_MIXTURE(EXTERN, NormalMixture, MachinePack<double>) \
+  LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MachinePack<float>)    \
+  LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MixedEnergies)         \
+  LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MachinePack<double>)
+LOCKSTEP_MIXTURES(extern)
 
 }  // namespace lockstep
