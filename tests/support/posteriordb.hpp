@@ -36,38 +36,42 @@ inline MemoryInput posteriordb_input(const std::string& data, const std::vector<
   return in;
 }
 
-/// Means and covariances of the 10,000 reference draws, each moved to the target's coordinates by `to_state`, against a
-/// truth, by joint errors: of the truth there is none. Draws are nearly independent: posteriordb asks for effective sizes
-/// of 90 % and more, for which the limit is widened.
+/// The 10,000 reference draws of a posterior in `dim` dimensions, each moved to the target's coordinates by `to_state`; they
+/// are nearly independent: posteriordb asks for effective sizes of 90 % and more.
+template <class ToState>
+std::vector<Point> reference_draws(const std::string& posterior, std::size_t dim, ToState to_state) {
+  const auto file = posteriordb_file(posterior + ".draws.json.zip");
+  if (file.empty()) throw std::runtime_error("no draws of " + posterior);
+  std::istringstream text(run_python("posteriordb_draws.py", file));
+  std::string names;
+  std::getline(text, names);
+  std::vector<Point> draws;
+  for (Point x(dim);;) {
+    for (double& v : x)
+      if (!(text >> v)) return draws;
+    draws.push_back(x);
+    to_state(draws.back());
+  }
+}
+
+/// Means and covariances of the reference draws against a truth, by joint errors: of the truth there is none. For what
+/// effective sizes may lack of the number of draws the limit is widened.
 template <class ToState>
 void expect_reference_draws(const Truth& truth, const std::string& posterior, ToState to_state) {
-  const auto file = posteriordb_file(posterior + ".draws.json.zip");
-  ASSERT_FALSE(file.empty());
-  std::istringstream text(run_python("posteriordb_draws.py", file));
-  std::string header;
-  std::getline(text, header);
   const int d = int(truth.mean.size());
   std::vector<RunningMean> mean(d), covariance(d * d);
-  Point x(d);
-  const auto read = [&] {
-    for (double& v : x)
-      if (!(text >> v)) return false;
-    return true;
-  };
-  while (read()) {
-    to_state(x);
+  for (const Point& x : reference_draws(posterior, truth.mean.size(), to_state))
     for (int i = 0; i < d; ++i) {
       mean[i].add(x[i]);
       for (int j = 0; j <= i; ++j) covariance[i * d + j].add((x[i] - truth.mean[i]) * (x[j] - truth.mean[j]));
     }
-  }
-  ASSERT_EQ(mean[0].count(), 10000u) << header;
+  ASSERT_EQ(mean[0].count(), 10000u) << posterior;
   const double limit = family_quantile(1e-5, d + d * (d + 1) / 2) / std::sqrt(0.9);
   for (int i = 0; i < d; ++i) {
-    EXPECT_LT(std::abs(mean[i].z(truth.mean[i])), limit) << i << " of " << header;
+    EXPECT_LT(std::abs(mean[i].z(truth.mean[i])), limit) << posterior << ", axis " << i;
     for (int j = 0; j <= i; ++j)
       EXPECT_LT(std::abs(covariance[i * d + j].z(truth.covariance[i * d + j])), limit)
-          << i << ", " << j << " of " << header;
+          << posterior << ", axes " << i << ", " << j;
   }
 }
 
