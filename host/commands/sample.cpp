@@ -144,7 +144,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");
-  const ModesVerdict modes = judge_modes(r, e, context.threads);
+  const ModesVerdict modes = judge_modes(r, 0, e, context.threads);
   widen(e, modes.least);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);

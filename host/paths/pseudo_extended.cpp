@@ -63,7 +63,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
-  f.judge_modes(lockstep::judge_modes(r, e, context.threads));
+  f.judge_modes(lockstep::judge_modes(r, 0, e, context.threads));
   f.warn(judge_given(*context.target, run.init, run.modes, r.modes[0]));
   if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);

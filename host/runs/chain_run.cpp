@@ -212,11 +212,11 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
   return result;
 }
 
-/// Of the first unit, whose overview there is, its chains may have come upon more modes.
+/// Where there is one unit, its chains may have come upon more modes.
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult r = recorded_chains(context, config, options);
-  if (r.modes.empty() || r.interrupted) return r;
+  if (r.modes.empty() || r.interrupted || options.units.size() > 1) return r;
   const std::vector<double> equally;
   const SearchPlan plan =
       search_plan(options.init_scale, std::max(options.planned, r.units[0].stats[stat_gradients]));

@@ -70,7 +70,7 @@ struct ChainRunOptions : ChainOptions {
   bool pooled = false;        // one adaptation for all units
   bool covariance = false;
   std::int64_t longest = std::numeric_limits<std::int64_t>::max();  // end here, whatever the budget
-  std::int64_t overview = 0;  // keep x of all chains at so many iterations at most (Overview); of one unit
+  std::int64_t overview = 0;  // keep x of all chains of all units at so many iterations at most (Overview)
   int draw_units = 0;         // keep draws of the first so many units only; 0: of all
 
   /// What every launch of chains has, of the warm-up and recorded.

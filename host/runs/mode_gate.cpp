@@ -333,15 +333,18 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   return v;
 }
 
-ModesVerdict judge_modes(const ChainRunResult& run, const WeightedMoments& moments, int threads) {
+ModesVerdict judge_modes(const ChainRunResult& run, std::size_t unit, const WeightedMoments& moments,
+                         int threads) {
   if (run.modes.empty()) return {};
   const std::vector<double> equally;
   const Frozen& f = run.frozen;
-  const auto first = [](const auto& values) {
-    return values.empty() ? std::nullopt : std::optional(values[0]);
+  const auto of_unit = [&](const auto& values) {
+    return values.empty() ? std::nullopt : std::optional(values[std::min(unit, values.size() - 1)]);
   };
-  ModesVerdict v = judge_modes(run.modes[0], {run.overview.x(), equally, std::size_t(run.units[0].chains)},
-                               first(run.log_z), first(f.scout_log_z), threads, moments.second_se);
+  const int chains = run.units[unit].chains;
+  const std::vector<float> x = run.overview.of_chains(int(unit) * chains, chains);
+  ModesVerdict v = judge_modes(run.modes[unit], {x, equally, std::size_t(chains)}, of_unit(run.log_z),
+                               of_unit(f.scout_log_z), threads, moments.second_se);
   v.summary.jump_acceptance = run.jump_acceptance;
   v.summary.base = run.of_modes();
   return v;

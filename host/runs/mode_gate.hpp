@@ -39,7 +39,8 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
                          std::optional<double> scout_log_z, int threads,
                          const std::vector<double>& second_se = {});
 
-/// Of a run's first unit, by its overview and its estimates.
-ModesVerdict judge_modes(const ChainRunResult& run, const WeightedMoments& moments, int threads);
+/// Of a run's unit, by the overview of its chains and its estimates.
+ModesVerdict judge_modes(const ChainRunResult& run, std::size_t unit, const WeightedMoments& moments,
+                         int threads);
 
 }  // namespace lockstep

@@ -40,4 +40,13 @@ void Overview::add(Engine& engine, int count) {
       for (int i = 0; i < dim_; ++i) x_.push_back(rows[(std::size_t(k) * dim_ + i) * padded + c]);
 }
 
+std::vector<float> Overview::of_chains(int first, int count) const {
+  std::vector<float> x;
+  for (std::int64_t k = 0; k < draws(); ++k) {
+    const auto from = x_.begin() + (k * chains_ + first) * dim_;
+    x.insert(x.end(), from, from + std::ptrdiff_t(count) * dim_);
+  }
+  return x;
+}
+
 }  // namespace lockstep

@@ -28,6 +28,8 @@ class Overview {
   }
   std::int64_t stride() const { return stride_; }
   const std::vector<float>& x() const { return x_; }  // [draw][chain][dim]
+  /// The same of `count` chains from `first` on.
+  std::vector<float> of_chains(int first, int count) const;
 
   template <class Archive>
   void fields(Archive& archive) {

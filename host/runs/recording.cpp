@@ -86,7 +86,7 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
                        options.chains * (options.draw_units > 0 ? options.draw_units : int(end.last.size())),
                        (end_ - 1) / options.thin + 1, options.thin)),
       weighted_(options.weighted_draws),
-      overview_(options.chains, layout.dim, options.overview),
+      overview_(options.chains * int(end.last.size()), layout.dim, options.overview),
       last_(std::move(end.last)),
       budget_(std::move(end.gradients)),
       batches_(last_.size(), Batches(options.chains, layout, known_starts)),

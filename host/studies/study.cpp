@@ -15,8 +15,10 @@
 #include "host/options/item_config.hpp"
 #include "host/options/target_input.hpp"
 #include "host/paths/base_fit.hpp"
+#include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/given_points.hpp"
+#include "host/runs/mode_gate.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/studies/study_files.hpp"
 #include "host/studies/study_pictures.hpp"
@@ -77,6 +79,11 @@ Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Tar
   }
 }
 
+/// Draws of each chain that tell which modes of the library it visits.
+std::int64_t overview_of(const Prepared& p, int chains, int replicates) {
+  return p.config.needs_modes ? overview_iterations(*p.target, chains * replicates) : 0;
+}
+
 /// Throws UserError where the machine lacks the memory for all replicates at once.
 void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, const StudyArgs& command) {
   if (s.run.command == "evidence") return;  // one replicate after another
@@ -85,6 +92,7 @@ void check_memory_of(const StudySetting& s, const Prepared& p, int replicates, c
   try {
     RunSize size = run_size(run, p.config, p.target->dim(), replicates, s.adaptation == "pooled");
     size.searches = p.config.needs_modes;
+    size.overview = double(overview_of(p, run.chains, replicates));
     MemoryPlan plan = planned_memory(make_context(run, *p.target, s.label), p.config.model, size);
     // Rows of results.csv: as they grow, and once more for the tables.
     const double rows = 2.0 * p.target->dim() + double(p.target->quantities().size()) + 2;
@@ -158,6 +166,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   options.pooled = s.adaptation == "pooled";
   options.draws = 0;
   options.searches = p.config.needs_modes;
+  options.overview = overview_of(p, run.chains, replicates);
   say_device(run, context);
   say_scout(run, run_size(run, p.config, p.target->dim(), replicates, options.pooled));
   ChainRunResult r;
@@ -178,6 +187,8 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
     rows.add(counters_of(r.units[u], *p.config.transition));
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
+    const ModesVerdict modes = judge_modes(r, u, e, context.threads);
+    if (!modes.failed.empty()) ++failures[modes.failed];
   }
   part.verdict = verdict_of_all(failures, replicates);
   part.timing = {s.label, r.warmup_seconds + r.sampling_seconds, gradients / r.sampling_seconds};

@@ -197,6 +197,20 @@ sampler_settings = { regeneration = true }
   EXPECT_EQ(results("pair", {"--resume"}), whole);
 }
 
+// So few iterations that chains of a replicate do not visit all modes of its library, and enough of them.
+TEST_F(StudyRuns, AReplicateThatDoesNotVisitItsModesIsNoPass) {
+  const auto verdict = [&](const std::string& out, const std::string& dim, const std::string& gradients) {
+    put("modes.toml", "name = \"modes\"\nreplicates = 2\nseed = 1\nchains = 16\nwarmup = 100\ngradients = " +
+                          gradients + "\n[[setting]]\nlabel = \"jumps\"\ntarget = \"scattered\"\n" +
+                          "target_settings = { modes = 10, dim = " + dim + " }\nsampler = \"hmc\"\n" +
+                          "sampler_settings = { mode_jumps = true }\n");
+    run({"study", "modes.toml", "--out", out, "--device", "cpu", "--quiet"});
+    return contents(folder_ / out / "table.md");
+  };
+  EXPECT_NE(verdict("short", "40", "3e4").find(": modes"), std::string::npos);
+  EXPECT_NE(verdict("long", "10", "3e5").find("pass"), std::string::npos);
+}
+
 TEST_F(StudyRuns, ASettingAskedForNeedsNoDataOfOthers) {
   const std::string absent =
       "[[setting]]\nlabel = \"other\"\ntarget = \"mixture\"\nsampler = \"hmc\"\ndata = \"absent.json\"\n";
