@@ -342,7 +342,9 @@ ModesVerdict judge_modes(const ChainRunResult& run, std::size_t unit, const Weig
     return values.empty() ? std::nullopt : std::optional(values[std::min(unit, values.size() - 1)]);
   };
   const int chains = run.units[unit].chains;
-  const std::vector<float> x = run.overview.of_chains(int(unit) * chains, chains);
+  std::vector<float> some;  // of one unit all are taken where they are
+  if (run.units.size() > 1) some = run.overview.of_chains(int(unit) * chains, chains);
+  const std::vector<float>& x = run.units.size() > 1 ? some : run.overview.x();
   ModesVerdict v = judge_modes(run.modes[unit], {x, equally, std::size_t(chains)}, of_unit(run.log_z),
                                of_unit(f.scout_log_z), threads, moments.second_se);
   v.summary.jump_acceptance = run.jump_acceptance;

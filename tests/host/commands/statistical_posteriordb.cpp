@@ -52,7 +52,7 @@ TEST(NutsOnPosteriordb, MeansAndSecondMomentsAreThoseOfTheReferenceDraws) {
                            .warmup = 1000,
                            .init = "uniform:2",
                            .replicates = 1,
-                           .data = p.entries.empty() ? "" : data_of(p)});
+                           .data = data_of(p)});
     const Estimates& e = o.units.at(0);
     std::vector<RunningMean> mean(o.target->dim()), second(o.target->dim());
     for (const Point& x : reference_draws(p.draws, mean.size(), p.to_state))
