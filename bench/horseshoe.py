@@ -17,7 +17,10 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    sys.exit("The Python module numpy is not there. Install it, and for pictures matplotlib and netCDF4.")
 
 LABEL = re.compile(r"(?P<data>\S+) split=(?P<split>\S+) (?P<sampler>.+)")
 
@@ -110,14 +113,15 @@ def coefficients_of(x, scale):
 
 
 def read_run(folder):
+    """(sampler, coefficients of its draws [draw][feature], chains)."""
     import netCDF4
     with open(Path(folder) / "summary.json", encoding="utf-8") as file:
         target = json.load(file)["target"]
     with netCDF4.Dataset(Path(folder) / "draws.nc") as data:
         x = np.asarray(data.groups["posterior"].variables["x"][:], float)
         sampler = data.groups["posterior"].sampler
-    x = x.reshape(-1, x.shape[-1])
-    return sampler, coefficients_of(x, float(target.get("settings", {}).get("slab_scale", 2)))
+    chains, x = len(x), x.reshape(-1, x.shape[-1])
+    return sampler, coefficients_of(x, float(target.get("settings", {}).get("slab_scale", 2))), chains
 
 
 def bimodality(b):
@@ -126,30 +130,44 @@ def bimodality(b):
     return p * (1 - p)
 
 
+def share_beyond(b, chains):
+    """Share of draws beyond .5 in size, with its standard error over chains."""
+    value, error = mean_and_error((np.abs(b) > 0.5).reshape(chains, -1).mean(axis=1))
+    return f"{value:.3f} +- {error:.3f}"
+
+
 def coefficients(picture, folders, shown=6):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
     runs = [read_run(folder) for folder in folders]
-    chosen = np.argsort(-sum(bimodality(b) for _, b in runs))[:shown]
+    chosen = np.argsort(-sum(bimodality(b) for _, b, _ in runs))[:shown]
     figure, axes = plt.subplots(2, (shown + 1) // 2, figsize=(10, 5), layout="constrained")
     for ax, j in zip(axes.flat, chosen):
-        values = np.concatenate([b[:, j] for _, b in runs])
+        values = np.concatenate([b[:, j] for _, b, _ in runs])
         bins = np.linspace(*np.quantile(values, [0.002, 0.998]), 60)
-        for name, b in runs:
+        for name, b, _ in runs:
             ax.hist(b[:, j], bins, density=True, histtype="step", label=name)
         ax.set(title=f"coefficient {j}", yscale="log")
-    axes.flat[0].legend()
+    figure.supylabel("density")
+    axes.flat[0].legend(loc="center", bbox_to_anchor=(0.35, 0.75))
     figure.savefig(picture, dpi=150)
     for j in chosen:
         print(f"coefficient {j}: share beyond 0.5 " +
-              ", ".join(f"{name} {(np.abs(b[:, j]) > 0.5).mean():.3f}" for name, b in runs))
+              ", ".join(f"{name} {share_beyond(b[:, j], chains)}" for name, b, chains in runs))
 
 
-if __name__ == "__main__":
+def main():
     if len(sys.argv) >= 3 and sys.argv[1] == "table":
         table(*sys.argv[2:4])
     elif len(sys.argv) >= 4 and sys.argv[1] == "coefficients":
         coefficients(sys.argv[2], sys.argv[3:])
     else:
         sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ModuleNotFoundError as error:
+        sys.exit(f"The Python module {error.name} is not there (it draws, or reads draws). Install it.")

@@ -231,10 +231,10 @@ def show(rows, head):
 
 
 def method_arguments(method, gradients, short=False):
-    """(command, options): of `pe` the sampler."""
-    if method == "pe":
+    """(command, options): of `pe` and `hmc` the samplers."""
+    if method in ("pe", "hmc"):
         budget = ["--warmup", "50", "--iterations", "50"] if short else ["--gradients", gradients]
-        return "sample", ["--sampler", "pe", "--chains", "64", *budget]
+        return "sample", ["--sampler", method, "--chains", "64", *budget]
     budget = ["--iterations", "50"] if short and method in ("st", "pt") else ["--gradients", "1e6" if short else gradients]
     return "evidence", ["--method", method, *budget, *WITHHELD]
 
@@ -285,7 +285,7 @@ def planted_cases(runner, options):
 def sweep(runner, options):
     rows = []
     for dim in map(int, options.dims.split(",")):
-        for method in ("pe", "st", "auto", "pt"):
+        for method in options.methods.split(","):
             jobs = []
             for seed in options.range:
                 case = ("mixture", four_modes(dim, seed, options.generator), [])
@@ -373,6 +373,7 @@ def main():
     parser.add_argument("--command", default="evidence,sample", help="false_alarms: one of them")
     parser.add_argument("--hint", choices=("none", "init", "modes"), default="none", help="planted: the modes' means, given")
     parser.add_argument("--dims", default="2,5,8,12,20", help="sweep")
+    parser.add_argument("--methods", default="pe,hmc,st,auto,pt", help="sweep")
     parser.add_argument("--generator", type=int, choices=(1, 2), default=1, help="sweep")
     parser.add_argument("--only", metavar="TEXT", default="", help="cases whose name has it")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))

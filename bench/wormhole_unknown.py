@@ -30,30 +30,49 @@ def search_once(program, dim, modes, search, budget, seed):
                "--json", "--quiet"]
     for key, value in sets.items():
         command += ["--set", f"{key}={value}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"{program} cannot be run: {error.strerror}. Give the path of lockstep.")
     if done.returncode != 0:
         sys.exit(done.stderr.strip() or f"{program} ended with status {done.returncode}")
     answer = json.loads(done.stdout)
     return [len(answer["modes"])] + [answer["search"][key] for key in ("starts", "ended", "gradients")]
 
 
-def run(program, path, given):
+def keys_of(given):
     keys = dict(STANDARD)
     for text in given:
         key, _, value = text.partition("=")
         if key not in keys or not value:
             sys.exit(f"{text} is no KEY=VALUE of {', '.join(keys)} (it says what to run). Correct it.")
         keys[key] = value
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for dim in map(int, keys["dims"].split(",")):
-            for budget in map(float, keys["gradients"].split(",")):
-                for search in keys["searches"].split(","):
-                    for seed in range(1, int(keys["seeds"]) + 1):
-                        found = search_once(program, dim, int(keys["modes"]), search, budget, seed)
-                        writer.writerow([dim, keys["modes"], search, f"{budget:g}", seed] + found)
-                    file.flush()
+    kinds = {"dims": int, "modes": int, "seeds": int, "gradients": float, "searches": str}
+    for key, kind in kinds.items():
+        try:
+            keys[key] = [kind(part) for part in keys[key].split(",")]
+        except ValueError:
+            sys.exit(f"{key}={keys[key]} is no list of {'whole ' if kind is int else ''}numbers (parted by commas). Correct it.")
+    for key in ("modes", "seeds"):
+        if len(keys[key]) > 1:
+            sys.exit(f"{key} is one number. Correct it.")
+    return keys
+
+
+def run(program, path, given):
+    keys = keys_of(given)
+    modes, file = keys["modes"][0], None
+    for dim in keys["dims"]:
+        for budget in keys["gradients"]:
+            for search in keys["searches"]:
+                for seed in range(1, keys["seeds"][0] + 1):
+                    found = search_once(program, dim, modes, search, budget, seed)
+                    if file is None:  # not before a search has been taken
+                        file = open(path, "w", newline="", encoding="utf-8")
+                        writer = csv.writer(file)
+                        writer.writerow(COLUMNS)
+                    writer.writerow([dim, modes, search, f"{budget:g}", seed] + found)
+                file.flush()
 
 
 def mean_and_error(values):
@@ -114,10 +133,17 @@ def draw(found, picture):
     figure.savefig(picture, dpi=150)
 
 
-if __name__ == "__main__":
+def main():
     if len(sys.argv) >= 4 and sys.argv[1] == "run":
         run(sys.argv[2], sys.argv[3], sys.argv[4:])
     elif len(sys.argv) in (3, 4) and sys.argv[1] == "table":
         table(*sys.argv[2:4])
     else:
         sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ModuleNotFoundError as error:
+        sys.exit(f"The Python module {error.name} is not there (it draws, or reads draws). Install it.")

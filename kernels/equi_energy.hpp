@@ -34,7 +34,8 @@ struct EquiEnergy : TemperedLevels {
                    {"history", 0, kStored * kMemory},
                    {"jump", 2, 0, false}},
         .counters = counters(),
-        .settings = settings("probability that a level jumps in place of its walk", 1000)};
+        .settings = settings("probability that a level jumps in place of its walk", 1000),
+        .ascending = {"first_energy", "last_energy"}};
     info.settings.push_back(
         {"every", "iterations from one state that is kept to the next", 10, 1, 1e6, true});
     return info;

@@ -25,7 +25,8 @@ struct ParallelWalks : TemperedLevels {
             .alone = true,
             .fields = {levels_field(), {"exchange", 2, 1, false}},
             .counters = counters(),
-            .settings = settings("probability that two levels exchange their positions", 100)};
+            .settings = settings("probability that two levels exchange their positions", 100),
+            .ascending = {"first_energy", "last_energy"}};
   }
   /// Which pair exchanges, or -1; energy and position of the chain before.
   template <class W>

@@ -92,6 +92,7 @@ struct TransitionInfo {
   std::vector<std::string> counters = {};  // after the rows of StatRow in Engine::stats()
   std::vector<std::string> shared = {};    // lists of numbers, of a length of its own for each unit
   std::vector<TransitionSetting> settings = {};
+  std::vector<std::string> ascending = {};  // of these, none above the next
   std::vector<TransitionGate> gates = {};
   // Filled in where it is compiled:
   KnownSteps known_steps[2] = {};  // of states in float and in double

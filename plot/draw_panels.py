@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Panels made from stored draws: scatter, trace and density. Same interface as panels.py."""
 import math
+import textwrap
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
@@ -12,6 +13,7 @@ from modes import Modes
 
 MAX_POINTS = 10000  # per scatter, as many as a reader can tell apart at this size
 MAX_PATHS = 4  # of chains, in one axes of a trace
+LETTERS_PER_INCH = 7.5  # of a title, with room for what is beside its axes
 HPD_MASSES = (0.5, 0.9, 0.99)
 
 
@@ -94,6 +96,8 @@ class DrawPanel:
 
     def title(self, ax, label, extra=""):
         name = self.context.look.name_of[label]
+        columns = max(map(len, self.rows()))
+        name = "\n".join(textwrap.wrap(name, int(LETTERS_PER_INCH * style.WIDTH_INCHES / columns)))
         ax.set_title(f"{name}\n{extra}" if extra else name, loc="left", fontweight="bold")
 
 

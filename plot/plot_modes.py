@@ -66,14 +66,15 @@ def draw_plane(axes, library, places, covariances):
 
 
 def draw_shares(axes, library):
-    modes = library["modes"][:MOST_BARS]
+    in_order = sorted(library["modes"], key=lambda mode: -mode["share"])  # as lockstep modes numbers them
+    modes = in_order[:MOST_BARS]
     number = np.arange(1, len(modes) + 1)
-    laplace = np.array([mode["laplace_log_mass"] for mode in library["modes"]])
+    laplace = np.array([mode["laplace_log_mass"] for mode in in_order])
     laplace = np.exp(laplace - laplace.max())
     axes.scatter(number, [mode["share"] for mode in modes], color="#08306b", label="importance sampling", zorder=3)
     axes.scatter(number, (laplace / laplace.sum())[:len(modes)], facecolors="none", edgecolors="#d55e00",
                  label="Laplace's approximation", zorder=2)
-    axes.set(xlabel="mode, by Laplace's mass", ylabel="share of the mass found", yscale="log")
+    axes.set(xlabel="mode, by its share", ylabel="share of the mass found", yscale="log")
     # Equal shares are to look equal, and what hardly holds anything is not to squeeze the rest; room for the legend.
     axes.set_ylim(max(min(min(mode["share"] for mode in modes), 1e-3), 1e-8) / 2, 5)
     axes.xaxis.get_major_locator().set_params(integer=True)

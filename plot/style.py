@@ -43,6 +43,13 @@ def blend(light, dark, share):
     return to_hex([(1 - share) * a + share * b for a, b in zip(to_rgb(light), to_rgb(dark))])
 
 
+def hues(count):
+    """Colours that have no order."""
+    both = [color for pair in zip((blend(*pair, 0.55) for pair in FAMILY_HUES), SINGLE_HUES) for color in pair]
+    both += SINGLE_HUES[len(FAMILY_HUES):]
+    return [both[k % len(both)] for k in range(count)]
+
+
 class Labels:
     """Groups and colours of a study's labels.
 

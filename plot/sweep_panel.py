@@ -11,6 +11,8 @@ import style
 
 PARAMETER = re.compile(r"\s*\b(?!N\s*=)([A-Za-z]\w*)=([0-9.]+)")
 
+MARKS = "os^DvP*X<>"
+
 
 class SweepPanel:
     """RMSE against a parameter that labels name (`a beta=0.1 N=2`): a facet per group and vector, a line per rest
@@ -72,12 +74,14 @@ class SweepPanel:
         names = list(dict.fromkeys(name for points in self.facets.values() for name in points))
         # A level has the colour of the line that is as long in N, a shade that has none one of its own.
         lines = [name for name in names if any(p[0] is not None for f in self.facets.values() for p in f.get(name, []))]
+        ordered = all(style.pseudo_samples_in(name) for name in lines)
         shades = [style.blend(*style.FAMILY_HUES[0], rank / max(1, len(lines) - 1)) for rank in range(len(lines))]
-        color = dict(zip(lines, shades))
+        color = dict(zip(lines, shades if ordered else style.hues(len(lines))))
+        mark = {name: "o" if ordered else MARKS[rank % len(MARKS)] for rank, name in enumerate(lines)}
         sizes = {style.pseudo_samples_in(name): shade for name, shade in color.items()}
         for name in names:
             color.setdefault(name, sizes.get(style.pseudo_samples_in(name), style.SINGLE_HUES[0]))
-        handles = [Line2D([], [], color=color[name], linewidth=2, marker="o" if name in lines else "",
+        handles = [Line2D([], [], color=color[name], linewidth=2, marker=mark.get(name, ""),
                           linestyle="-" if name in lines else (0, (4, 2))) for name in names]
         texts = list(names)
         if any(point[4] for points in self.facets.values() for values in points.values() for point in values):
@@ -86,7 +90,7 @@ class SweepPanel:
         axes = legend_and_facets(figure, handles, texts, len(self.facets), self.height())
         for ax, ((group, parameter, vector), points) in zip(axes, self.facets.items()):
             for name, values in points.items():
-                self.draw_line(ax, values, color[name])
+                self.draw_line(ax, values, color[name], mark.get(name, ""))
             ax.set_yscale("log")
             log_axis(ax.yaxis)
             ticks = sorted({point[0] for values in points.values() for point in values} - {None})
@@ -101,7 +105,7 @@ class SweepPanel:
                 ax.set_ylabel("RMSE (lower is better)")
         write_note(figure, self.context.results)
 
-    def draw_line(self, ax, values, color):
+    def draw_line(self, ax, values, color, marker):
         swept = [point for point in values if point[0] is not None]
         for _, value, _, _, published in (point for point in values if point[0] is None):
             ax.axhline(value, color=color, linewidth=1.6, linestyle=(0, (4, 2)))
@@ -112,7 +116,7 @@ class SweepPanel:
         if not swept:
             return
         x, value, low, high = (np.array(column, dtype=float) for column in list(zip(*swept))[:4])
-        ax.errorbar(x, value, yerr=[value - low, high - value], color=color, linewidth=2, marker="o", markersize=5,
+        ax.errorbar(x, value, yerr=[value - low, high - value], color=color, linewidth=2, marker=marker, markersize=5,
                     elinewidth=1.1, capsize=2.5)
         printed = [(point[0], point[4]) for point in swept if point[4]]
         if printed:

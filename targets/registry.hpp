@@ -23,6 +23,8 @@ class TargetInstance {
   /// Names of the coordinates: the target's own, or x[0], x[1], ..
   virtual const std::vector<std::string>& names() const = 0;
   virtual const std::vector<std::string>& quantities() const = 0;
+  /// Whether its density says which of its modes an x belongs to.
+  virtual bool names_modes() const { return false; }
   /// The integrands of these expectations (there must be some) at x, in the scalar reference.
   virtual void quantities_at(const double* x, double* values) const = 0;
   virtual const std::vector<std::pair<std::string, double>>& facts() const = 0;
@@ -76,6 +78,10 @@ class TargetOf : public TargetInstance {
   Tails tails() const override { return built_.tails; }
   const std::vector<std::string>& names() const override { return built_.names; }
   const std::vector<std::string>& quantities() const override { return built_.quantities; }
+  bool names_modes() const override {
+    using Inherited = double (DensityDefaults::*)(const Rows<double>&) const;
+    return !std::is_same_v<decltype(&Density::template mode<0, double, Rows<double>>), Inherited>;
+  }
   void quantities_at(const double* x, double* values) const override {
     std::vector<double> position(x, x + dim());
     built_.density.template quantity<0, double>(Rows<double>{position.data(), 1},

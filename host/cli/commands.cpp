@@ -86,7 +86,9 @@ void list_samplers(const std::string& name) {
   if (name.empty())
     fmt::print("\nMore on one: lockstep samplers NAME\n");
   else if (std::find(names.begin(), names.end(), name) == names.end())
-    throw UserError("there is no sampler " + name + ". " + near_or_known(name, names, "samplers"));
+    throw UserError(fmt::format(
+        "there is no sampler {}. {}", name,
+        named_setting(name).empty() ? near_or_known(name, names, "samplers") : named_setting(name)));
 }
 
 void list_devices(bool measure) {

@@ -183,6 +183,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   const RunFiles files = open_run(run, *target, c.effective);
   if (files.finished) return from_json<EvidenceResult>(*files.finished);
   say_device(run, context);
+  say_simulated(run);
   check_memory(memory, run.quiet);
 
   context.stages = std::make_shared<Stages>(files.checkpoint);

@@ -75,6 +75,7 @@ nlohmann::ordered_json as_json(const RunOptions& run, const TargetInstance& targ
                 {"gradients", found.gradients}}},
               {"modes", modes}};
   if (!std::isnan(narrowest)) all["search"]["narrowest"] = narrowest;
+  if (const std::string why = why_unknown(found); !why.empty()) all["search"]["narrowest_unknown"] = why;
   if (!run.search_settings.empty()) all["search"]["settings"] = run.search_settings;
   return all;
 }
@@ -229,7 +230,8 @@ void show_modes(const RunOptions& run) {
         "gradients: {}.\n",
         found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
         found.gradients, how_it_ended(found));
-    fmt::print("Shares are of what was found. {}.\n", of_others(narrowest, found.library.size(), false));
+    fmt::print("Shares are of what was found. {}.\n",
+               of_others(narrowest, found.library.size(), why_unknown(found)));
   } else if (!run.json) {
     const int others = found.library.size() - found.listed;
     if (others > 0)
@@ -240,7 +242,7 @@ void show_modes(const RunOptions& run) {
                  found.beside > 0
                      ? fmt::format("; {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
                      : "",
-                 of_others(narrowest, found.library.size(), true));
+                 of_others(narrowest, found.library.size(), why_unknown(found)));
   }
   write_files(run, text, found);
 }

@@ -90,7 +90,7 @@ void print_modes(const ModesSummary& m) {
       fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
                  *m.expected);
   }
-  fmt::print(". {}", of_others(m.narrowest, *m.found, given));
+  fmt::print(". {}", of_others(m.narrowest, *m.found, m.narrowest_unknown));
 }
 
 /// How often modes were visited, and how often they should be.

@@ -85,11 +85,12 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
 }
 
 SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const DrawFigures& f,
-                              const SamplerConfig& config, const RunOptions& run, int dim) {
+                              const SamplerConfig& config, const RunOptions& run,
+                              const TargetInstance& target) {
   SampleDiagnostics d;
   d.acceptance = e.acceptance;
   d.step_size = mean_of(r.frozen.step_size);
-  const double n = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
+  const double n = config.model.pseudo_samples;
   const double each = e.gradients / (double(r.units[0].iterations) * run.chains * n);
   if (each > 0) d.num_leapfrog = each - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
@@ -97,7 +98,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   report_rhat(d, e);
   if (f.draws >= 4) {
     d.ess_bulk_min = d.ess_tail_min = INFINITY;
-    for (int i = 0; i < dim; ++i) {
+    for (int i = 0; i < target.dim(); ++i) {
       d.ess_bulk_min = std::min(d.ess_bulk_min, f.of[i].ess_bulk);
       d.ess_tail_min = std::min(d.ess_tail_min, f.of[i].ess_tail);
     }
@@ -106,7 +107,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.weight_ess = e.weight_ess;
   d.beta_mean = e.beta_mean;
   d.beta_spread = e.beta_spread;
-  d.mode_switches = e.switches;
+  if (target.names_modes()) d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
   if (!r.tours.empty()) d.tours = r.tours[0];
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
@@ -176,7 +177,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
     warn_unless_finite(s.warnings, "log_z.estimate", {r.log_z[0].estimate});
     warn_unless_finite(s.warnings, "log_z.se", {r.log_z[0].se});
   }
-  s.diagnostics = diagnostics(e, r, figures, config, run, target.dim());
+  s.diagnostics = diagnostics(e, r, figures, config, run, target);
   s.diagnostics.modes = modes.summary;
   s.diagnostics.of_draws = add_figures(s.estimates, target, e, figures);
   return s;
@@ -209,6 +210,7 @@ SampleResult sample(const RunOptions& asked) {
   if (files.finished) return from_json<SampleResult>(*files.finished);
   context.stages = std::make_shared<Stages>(files.checkpoint);
   say_device(run, context);
+  say_simulated(run);
   check_memory(memory, run.quiet);
   say_scout(run, run_size(run, config, target->dim(), 1, false));
 

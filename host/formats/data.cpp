@@ -241,10 +241,19 @@ fs::path resolve_data_path(const fs::path& path, const fs::path& data_dir, const
     if (std::find(looked.begin(), looked.end(), place.string()) == looked.end())
       looked.push_back(place.string());
   }
-  throw UserError(
-      fmt::format("the data {} were not found (looked for {}). Check the name, or give their folder with "
-                  "--data-dir or $LOCKSTEP_DATA.",
-                  path.string(), fmt::join(looked, ", ")));
+  for (const std::string& place : looked)
+    if (const std::string packed = place + ".gz"; fs::exists(packed, ignored))
+      throw UserError(fmt::format(
+          "the data {} are compressed, {} (lockstep reads plain files). Unpack them: gunzip -k {}",
+          path.string(), packed, packed));
+  const bool named_in_file = !relative_to.empty() && !fs::is_directory(relative_to, ignored);
+  throw UserError(fmt::format(
+      "the data {} were not found (looked for {}). Check the name, or give their folder with "
+      "--data-dir or $LOCKSTEP_DATA{}.",
+      path.string(), fmt::join(looked, ", "),
+      named_in_file
+          ? fmt::format("; what makes them, {} may say in its first lines", relative_to.filename().string())
+          : ""));
 }
 
 json load_rows(const fs::path& path) {

@@ -106,6 +106,18 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
 void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
                        const Transitions& transitions) {
   for (const TransitionSetting& own : c.transition->settings) c.settings.push_back(read_own_setting(s, own));
+  const auto value = [&](const std::string& name) {
+    const auto& all = c.transition->settings;
+    const auto is = [&](const TransitionSetting& one) { return one.name == name; };
+    return c.settings.at(std::size_t(std::find_if(all.begin(), all.end(), is) - all.begin()));
+  };
+  const auto& names = c.transition->ascending;
+  for (std::size_t k = 0; k + 1 < names.size(); ++k) {
+    const double low = value(names[k]), high = value(names[k + 1]);
+    if (low > high && s.has(names[k]))
+      s.refuse(names[k], fmt::format("it must be at most {}, {:g}", names[k + 1], high));
+    if (low > high) s.refuse(names[k + 1], fmt::format("it must be at least {}, {:g}", names[k], low));
+  }
   const auto known = s.known();
   for (const TransitionInfo* t : transitions)
     for (const TransitionSetting& other : t->settings)
@@ -203,8 +215,10 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   std::vector<std::string> names = of_transitions;
   names.insert(names.begin() + 1, "pe");
   if (std::find(names.begin(), names.end(), c.name) == names.end())
-    throw UserError("there is no sampler " + c.name + " (a run needs one it knows). " +
-                    near_or_known(c.name, names, "samplers") + " See: lockstep samplers");
+    throw UserError(fmt::format("there is no sampler {} (a run needs one it knows). {}", c.name,
+                                named_setting(c.name).empty()
+                                    ? near_or_known(c.name, names, "samplers") + " See: lockstep samplers"
+                                    : named_setting(c.name)));
   SettingsReader s(run.sampler_settings, "sampler " + c.name);
   const bool pe = c.name == "pe", paper = run.paper_settings;
   if (pe) read_pseudo_extended(c, s, run, dim, tails);

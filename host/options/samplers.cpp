@@ -152,4 +152,12 @@ const std::vector<SamplerInfo>& sampler_registry() {
   return samplers;
 }
 
+std::string named_setting(const std::string& name) {
+  for (const SamplerInfo& s : sampler_registry())
+    for (const auto& [key, help] : s.settings)
+      if (key == name)
+        return fmt::format("It is a setting, --set sampler.{}=..: see lockstep samplers {}.", name, s.name);
+  return "";
+}
+
 }  // namespace lockstep

@@ -27,6 +27,9 @@ std::vector<SamplerInfo> samplers_of(const Transitions& transitions);
 /// Those of the library.
 const std::vector<SamplerInfo>& sampler_registry();
 
+/// Says of a name that is no sampler's but a setting's whose it is; else "".
+std::string named_setting(const std::string& name);
+
 /// The settings that say how long trajectories are.
 inline const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};
 

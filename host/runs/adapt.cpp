@@ -174,7 +174,7 @@ class WarmUp {
     const double wanted = config_.trajectory_time;
     if (!options_.whole_budget || !(options_.gradients > 0) || !(wanted > 0) || iterations <= 0) return;
     Frozen& f = frozen();
-    const double copies = config_.model.kind == ModelKind::pseudo_extended ? config_.model.pseudo_samples : 1;
+    const double copies = config_.model.pseudo_samples;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const double left = std::max(share * options_.gradients - prepared_[u], kLeast * options_.gradients) -
                           f.warmup_gradients[u];

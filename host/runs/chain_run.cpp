@@ -59,7 +59,7 @@ RunEnd end_of(const RunContext& context, const SamplerConfig& config, const Chai
   RunEnd end{std::vector<std::int64_t>(options.units.size(), options.iterations)};
   if (options.gradients > 0 && gradients_of(context, config, launch, f, 0, 0) < 0)
     end.gradients.assign(options.units.size(), options.gradients);
-  const int samples = f.model.kind == ModelKind::pseudo_extended ? f.model.pseudo_samples : 1;
+  const int samples = f.model.pseudo_samples;
   for (std::size_t u = 0; u < end.last.size(); ++u) {
     if (options.gradients > 0) {
       const double before = options.whole_budget ? f.preparation(u) : 0;

@@ -13,7 +13,7 @@ namespace {
 /// Where chains of a unit are, or of all where they adapt together: [d][sample, chain].
 PointEngine::Rows places_of(const Adapted& out, const ModelSpec& model, int d, const ChainRunOptions& options,
                             std::size_t unit) {
-  const int samples = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1;
+  const int samples = model.pseudo_samples;
   const std::size_t total = std::size_t(options.chains) * options.units.size(),
                     chains = options.pooled ? total : std::size_t(options.chains), first = unit * chains;
   PointEngine::Rows places(d, samples * chains);

@@ -205,20 +205,30 @@ void judge_met(ModesVerdict& v, const SearchResult& found) {
 }
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
-/// has not said what there is.
-void warn_of_unseen(ModesVerdict& v, const SearchResult& found) {
+/// has not said what there is. Another mode as large and as hard to meet as one met h times was missed with a chance of e^-h:
+/// beside one that holds over 1 %, and no log Z that tells of what is missing, nothing is established.
+void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) {
+  constexpr double kSeldom = 3;  // e^-3 = .05
   const int n = found.library.size();
   judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
-  int once = 0;
-  for (int k = 0; k < n; ++k) once += found.library[k].hits == 1;  // 0: where somebody says that one is
+  int once = 0, seldom = 0;
+  for (int k = 0; k < n; ++k) {
+    const Mode& mode = found.library[k];
+    once += mode.hits == 1;  // 0: where somebody says that one is
+    seldom += !has_log_z && mode.hits > 0 && mode.hits < kSeldom &&
+              due_of(mode, found.library.log_total()).share > kExpectedShare;
+  }
+  if (seldom > 0 && v.failed.empty()) v.failed = "modes_mass";
   const char* advice = found.full() ? "give those you know by --modes FILE"
                                     : "more --gradients, or give those you know by --modes FILE";
-  if (once > 0)
+  if (once > 0 || seldom > 0)
     v.warnings.push_back(fmt::format(
-        "the search for modes ended {}, and {} of the {} found were met once: there are likely more; {}",
-        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget", once, n, advice));
+        "the search for modes ended {}, and {} of the {} found {}: there are likely more; {}",
+        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget",
+        seldom > 0 ? seldom : once, n,
+        seldom > 0 ? "hold over 1 % though they were met once or twice" : "were met once", advice));
   else if (found.unsettled())
     v.warnings.push_back(fmt::format(
         "the search for modes ended with its budget after {:.0f} starts, of which {:.0f} led "
@@ -267,7 +277,9 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   if (found.listed > 0) v.summary.listed = found.listed;
   if (found.beside > 0) v.summary.beside = found.beside;
   v.summary.narrowest = narrowest_met(found);
-  warn_of_unseen(v, found);
+  v.summary.narrowest_unknown = why_unknown(found);
+  const bool own = log_z.has_value() && std::isfinite(log_z->estimate);
+  warn_of_unseen(v, found, own);
   if (found.astray()) {
     v.failed = "modes_mass";
     v.warnings.push_back(fmt::format(
@@ -281,10 +293,9 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
     for (int k = 0; k < library.size(); ++k)
       v.summary.most_hits = std::fmax(v.summary.most_hits, library[k].hits);
   }
-  const bool own = log_z.has_value() && std::isfinite(log_z->estimate);
   if (!own && found.unsettled()) v.failed = "modes_mass";
   if (library.size() == 0) return v;
-  const double total = library.log_total();
+  const double total = v.summary.log_total = library.log_total();
   double z = own ? log_z->estimate : total;
   if (library.size() == 1) {
     if (own) judge_total(v, library, z);

@@ -210,11 +210,26 @@ class Reach {
 
 }  // namespace
 
+std::string why_unknown(const SearchResult& found) {
+  const ModeLibrary& library = found.library;
+  if (library.size() == 0) return "";
+  if (library.dim() > kMostDim) return fmt::format("there are over {} dimensions", kMostDim);
+  if (!((found.stopped == kSearchGiven ? found.beside : found.ended) > 0)) return "none were looked for";
+  if (found.full()) return "there are too many";
+  if (found.unsettled()) return "the search ended too soon";
+  if (found.met > 0) return "chains came upon some that no start led to";
+  for (int k = 0; k < library.size(); ++k)
+    if (std::exp(library[k].best_log_mass() - library.log_total()) > kExpectedShare &&
+        !is_like_normal(library[k], library.dim()))
+      return fmt::format("{} is like no normal: others, as wide ones too, may hide behind it",
+                         library.size() == 1 ? "this one" : "one of these");
+  return "";
+}
+
 double narrowest_met(const SearchResult& found) {
   const ModeLibrary& library = found.library;
+  if (library.size() == 0 || !why_unknown(found).empty()) return NAN;
   const double ends = found.stopped == kSearchGiven ? found.beside : found.ended;
-  if (library.size() == 0 || library.dim() > kMostDim || !(ends > 0)) return NAN;
-  if (found.full() || found.unsettled() || found.met > 0) return NAN;
   ModeLibrary known(library.dim());  // with halos, which hide others too
   int widest = -1;
   double largest = -INFINITY;
@@ -225,7 +240,6 @@ double narrowest_met(const SearchResult& found) {
     for (const Halo& halo : mode.halos) known.add(as_mode(halo));
     for (int part = first; part < known.size(); ++part) {
       if (!(std::exp(known[part].best_log_mass() - library.log_total()) > kExpectedShare)) continue;
-      if (part == first && !is_like_normal(mode, library.dim())) return NAN;
       if (!(known.log_volume(part) > largest)) continue;
       largest = known.log_volume(part);
       widest = part;
@@ -244,9 +258,10 @@ double narrowest_met(const SearchResult& found) {
   return std::exp(above);
 }
 
-std::string of_others(double narrowest, int modes, bool given) {
+std::string of_others(double narrowest, int modes, const std::string& unknown) {
   if (std::isnan(narrowest))
-    return given ? "Of others nothing is known" : "Narrow ones may hide from any search: --init takes hints";
+    return fmt::format("Of further modes nothing is known{}: --init takes hints",
+                       unknown.empty() ? "" : ", for " + unknown);
   return fmt::format(
       "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {} may have been "
       "missed (of wider ones 1 in 20): --init takes hints",

@@ -22,8 +22,10 @@ namespace lockstep {
 /// 1 - exp(-n times that), and r is where the mean of this over 64 centres of either kind is .95. Starts of other kinds are left out, and descents
 /// that end there from elsewhere.
 double narrowest_met(const SearchResult& found);
+/// Why nothing can be said, in words; "" where something can, or there is nothing to say it of.
+std::string why_unknown(const SearchResult& found);
 
-/// What it says of others beside so many modes; and where it says nothing, that.
-std::string of_others(double narrowest, int modes, bool given);
+/// What it says of others beside so many modes; and where it says nothing, that, and why if that is known.
+std::string of_others(double narrowest, int modes, const std::string& unknown);
 
 }  // namespace lockstep

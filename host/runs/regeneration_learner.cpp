@@ -19,7 +19,7 @@ constexpr int kPlaces = 16;  // of chains, from which a search begins too
 RegenerationLearner::RegenerationLearner(const RunContext& context, const SamplerConfig& config,
                                          const ChainRunOptions& options,
                                          const std::vector<SearchResult>& modes)
-    : context_(context), options_(options) {
+    : context_(context), config_(config), options_(options) {
   if (!context.regeneration || !(config.regeneration_settings[2] > 0)) return;
   list_ = int(config.transition->shared.size()) + int(context.jumps != nullptr);
   spread_ = config.regeneration_settings[0];
@@ -37,6 +37,19 @@ void RegenerationLearner::hand_on(Engine& engine) const {
   UnitList lists;
   for (std::size_t u = 0; u < units_.size(); ++u) lists[options_.units[u]] = units_[u].list;
   engine.set_shared(list_, lists);
+  if (std::any_of(units_.begin(), units_.end(), [](const Unit& u) { return u.grown; })) hand_on_modes(engine);
+}
+
+void RegenerationLearner::hand_on_modes(Engine& engine) const {
+  std::vector<SearchResult> modes(units_.size());
+  for (std::size_t u = 0; u < units_.size(); ++u) modes[u].library = units_[u].library;
+  const RunContext jumping = context_.jumps ? with_jumps(context_, options_.units, modes) : context_,
+                   context = with_lists(jumping, config_, options_.units, modes);
+  const auto& own = config_.transition->shared;
+  for (std::size_t k = 0; k < own.size(); ++k)
+    if (const auto known = context.lists.find(own[k]); known != context.lists.end())
+      engine.set_shared(int(k), known->second->of(options_.units));
+  if (context.jumps) engine.set_shared(int(own.size()), context.jumps->of(options_.units));
 }
 
 /// A search by itself: of random numbers of its own, with nothing to be saved.
@@ -55,13 +68,14 @@ bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
     plan.particles.insert(plan.particles.end(), x.col(c).begin(), x.col(c).end());
   SearchResult found = search_modes(context, number, plan);
   unit.gradients += found.gradients;
-  const int known = unit.library.size();
+  bool any = false;
   for (int k = 0; k < found.library.size(); ++k) {
     if (unit.library.nearest(found.library[k].place.data(), 1) >= 0) continue;
     unit.library.add(std::move(found.library[k]));
     unit.visits.push_back(0);
+    any = unit.grown = true;
   }
-  return unit.library.size() > known;
+  return any;
 }
 
 /// Tours by a q that lacks a mode seldom or never come to it: their sums are those of the target without it, balanced only

@@ -8,8 +8,9 @@ namespace lockstep {
 /// the history so far: modes by a search of a tenth of the gradients spent, which begins where chains are too, the weights of
 /// their normals by shares of visits, (n_k + 1) / (n + K), and log c by the mean of log w where chains are. A unit learns once
 /// no chain is in a tour by what was before the last, at the first boundary from iteration 64 on, 128, 256, ..; each
-/// chain takes it up when it begins anew, so that means over tours stay exact. Jumps and networks stay what they are.
-/// Where it learned a mode, tours begin to count there: see drop_tours.
+/// chain takes it up when it begins anew, so that means over tours stay exact.
+/// Where it learned a mode, tours begin to count there: see drop_tours. Then nobody is in one, and networks of wormholes,
+/// jumps and darts, where chains have them, go by all the modes too.
 class RegenerationLearner {
  public:
   RegenerationLearner(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -42,6 +43,7 @@ class RegenerationLearner {
     std::vector<double> list;    // as the kernel reads it
     std::vector<double> newest;  // the mixture at its head
     double epoch = 0, gradients = 0, due = 64, dropped = 0;
+    bool grown = false;  // whether a mode was learned
 
     template <class Archive>
     void fields(Archive& archive) {
@@ -53,15 +55,19 @@ class RegenerationLearner {
       archive("gradients", gradients);
       archive("due", due);
       archive("dropped", dropped);
+      archive("grown", grown);
     }
   };
   /// Whether there were any.
   bool add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most);
   void drop_tours(Engine& engine, std::size_t unit);
+  /// What else goes by modes, made anew of all that are known.
+  void hand_on_modes(Engine& engine) const;
   std::vector<double> mixture(const Unit& unit, const Eigen::MatrixXd& x,
                               const std::vector<double>& log_density) const;
 
   const RunContext& context_;
+  const SamplerConfig& config_;
   const ChainRunOptions& options_;
   int list_ = 0;  // its number among the engine's
   double spread_ = 0, level_ = 0, most_ = 0;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <latch>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -103,6 +104,16 @@ void say_device(const RunOptions& run, const RunContext& context) {
     say("no usable GPU: computing on the CPU");
 }
 
+void say_simulated(const RunOptions& run) {
+  static std::set<std::string> said;
+  const TargetEntry* target = find_target(run.target);
+  if (run.quiet || !run.data.empty() || target == nullptr) return;
+  for (const auto& [key, meaning] : target->info().settings)
+    if (meaning.starts_with("seed of simulated data") && said.insert(run.target).second)
+      say(fmt::format("data of {}: simulated, for none are given (--data; lockstep targets {})", run.target,
+                      run.target));
+}
+
 void say_scout(const RunOptions& run, const RunSize& size) {
   if (size.particles == 0 || size.dim <= kMostSearchedDim || run.quiet) return;
   say(fmt::format(
@@ -130,7 +141,7 @@ RunSize run_size(const RunOptions& run, const SamplerConfig& config, int dim, in
                                    config.adapt ? config.warmup_chains : 1);
   if (config.instrument == SamplerConfig::Instrument::bridge || run.init == "scout")
     s.particles = config.scout_particles;
-  const double of_one = config.model.kind == ModelKind::pseudo_extended ? config.model.pseudo_samples : 1;
+  const double of_one = config.model.pseudo_samples;
   // A transition takes one leapfrog step at least.
   s.iterations =
       run.gradients > 0 ? std::min(run.gradients / (of_one * run.chains), 1e18) : double(run.iterations);
@@ -160,7 +171,7 @@ static std::pair<double, double> search_memory(const RunContext& context, int di
 }
 
 MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, const RunSize& size) {
-  const double n = model.kind == ModelKind::pseudo_extended ? model.pseudo_samples : 1, d = size.dim;
+  const double n = model.pseudo_samples, d = size.dim;
   const double rows = n * (d + 1), sums = kStatRows;
   const double particles = double(size.adapting_units) * double(size.particles);
   const double crowd = double(size.adapting_units) * double(size.crowd);

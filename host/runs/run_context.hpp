@@ -15,6 +15,9 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
 /// Says on standard error, once, that `--device auto` found no GPU. For when nothing can be refused any more.
 void say_device(const RunOptions& run, const RunContext& context);
 
+/// Says on standard error, once for each target, that its data are simulated where none were given.
+void say_simulated(const RunOptions& run);
+
 /// The device a context computes on, for summaries: "cpu (AVX-512, 2 threads)" or the GPU's name.
 std::string device_name(const RunContext& context);
 

@@ -189,10 +189,12 @@ struct ModesSummary {
   std::optional<int> found;  // none: not searched for
   std::string stopped;
   double starts = NAN, gradients = NAN, least_hits = NAN, most_hits = NAN;
-  int met = 0;                // that chains came upon, not the search
-  std::optional<int> listed;  // that the places of --modes lead to
-  double beside = NAN;        // descents that looked for others than these
-  double narrowest = NAN;     // down to so many times the widest's width another would have been met
+  double log_total = NAN;         // of what they hold together
+  int met = 0;                    // that chains came upon, not the search
+  std::optional<int> listed;      // that the places of --modes lead to
+  double beside = NAN;            // descents that looked for others than these
+  double narrowest = NAN;         // down to so many times the widest's width another would have been met
+  std::string narrowest_unknown;  // why that is not known
   std::optional<int> expected, visited;
   double jump_acceptance = NAN;   // of jumps between them, in warm-up or pilot
   bool base = false;              // whether the base is a mixture of them
@@ -206,10 +208,12 @@ struct ModesSummary {
     archive.whole("gradients", gradients);
     archive.whole("least_hits", least_hits);
     archive.whole("most_hits", most_hits);
+    archive("log_total", log_total);
     archive("met", met);
     archive("listed", listed);
     archive.whole("beside", beside);
     archive("narrowest", narrowest);
+    archive("narrowest_unknown", narrowest_unknown);
     archive("expected", expected);
     archive("visited", visited);
     archive("jump_acceptance", jump_acceptance);

@@ -168,6 +168,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   options.searches = p.config.needs_modes;
   options.overview = overview_of(p, run.chains, replicates);
   say_device(run, context);
+  say_simulated(run);
   say_scout(run, run_size(run, p.config, p.target->dim(), replicates, options.pooled));
   ChainRunResult r;
   try {
@@ -181,13 +182,14 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   double gradients = 0;
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
-    const Estimates e = estimate(r.units[u]);
+    Estimates e = estimate(r.units[u]);
+    const ModesVerdict modes = judge_modes(r, u, e, context.threads);
+    widen(e, modes.least);
     ReplicateRows rows(part.rows, s.label, u, e.gradients);
     rows.add(e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
     rows.add(counters_of(r.units[u], *p.config.transition));
     gradients += e.gradients;
     for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
-    const ModesVerdict modes = judge_modes(r, u, e, context.threads);
     if (!modes.failed.empty()) ++failures[modes.failed];
   }
   part.verdict = verdict_of_all(failures, replicates);

@@ -57,7 +57,7 @@ void ReplicateRows::add(const Estimates& e, const LogZ* log_z, const TargetInsta
   for (std::size_t q = 0; q < e.quantity.size(); ++q)
     row(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
   if (log_z != nullptr) row("log_z", log_z->estimate, log_z->se, truth.log_z);
-  row("mode_switches", e.switches, NAN, NAN);
+  if (target.names_modes()) row("mode_switches", e.switches, NAN, NAN);
 }
 
 void ReplicateRows::add(const NamedNumbers& counters) {

@@ -118,7 +118,8 @@ std::vector<Column> quantity_columns(const std::string& quantity, const std::vec
       const QuantityStatistics& value = found->second;
       first = mean_text(value);
       rmse = with_error(value.rmse, value.rmse_se);
-      if (!std::isnan(value.bias_z)) z = fmt::format("{:+.1f}", value.bias_z);
+      const bool has_sign = !quantity.ends_with("_error");  // what is the size of an error has none
+      if (has_sign && !std::isnan(value.bias_z)) z = fmt::format("{:+.1f}", value.bias_z);
     }
     columns[0].push_back(first);
     columns[1].push_back(rmse);

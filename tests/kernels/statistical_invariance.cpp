@@ -10,7 +10,14 @@
 
 #include "targets/all_transitions.hpp"
 #include "tests/support/invariance.hpp"
+#include "tests/support/known_mixtures.hpp"
 #include "tests/support/wormholes.hpp"
+
+namespace lockstep::testing {
+/// In two worlds the code is that in one.
+template <class Flow, int kWidth, class Model>
+struct BlockOf<KnownWormholes<Flow, 2, kWidth>, Model> : BlockOf<KnownWormholes<Flow>, Model> {};
+}  // namespace lockstep::testing
 
 namespace {
 using namespace lockstep;
@@ -139,6 +146,39 @@ TEST(Invariance, Wormholes) {
         << c.name << ": no volume, not found";
     EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<true, false>>>(c, seed++)).worst, limit())
         << c.name << ": no way back, not found";
+  }
+  // Wider ones, of which chains between two worlds feel more.
+  InvarianceCase c = make_case("target, wide wormholes in two worlds", ModelKind::plain);
+  c.step_size = 0.5;
+  c.iterations = 3;
+  expect_invariant(c, moved<Library<KnownWormholes<Wormhole, 2, 150>>>(c, seed++));
+  EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<false, true>, 2, 150>>(c, seed++)).worst, limit())
+      << c.name << ": no volume, not found";
+  c.step_size = 1.2;
+  EXPECT_GT(judge(moved<KnownWormholes<WormholeFlow<true, false>, 2, 150>>(c, seed++)).worst, limit())
+      << c.name << ": no way back, not found";
+}
+
+/// Wormholes, and what may follow them in an iteration: jumps between modes, regenerations; and where either part is broken.
+TEST(Invariance, WormholesWithJumpsAndRegenerations) {
+  using Jumps = Library<WithSecondList<KnownModes>>;
+  using Regenerations = Library<WithSecondList<OfKnownModes<Regeneration>>>;
+  using Wormholes = Library<KnownWormholes<>>;
+  std::uint64_t seed = 981;
+  for (InvarianceCase c : {make_case("target", ModelKind::plain), make_case("path", ModelKind::path),
+                           extended("bridge", 2, [](InvarianceCase&) {})}) {
+    const auto expect = [&]<class Flow, class After>(const char* name) {
+      InvarianceCase both = c;
+      both.name += name;
+      expect_invariant(both, moved<Sequence<Flow, After>>(both, seed++));
+      EXPECT_GT(judge(moved<Sequence<Tilted<Flow>, After>>(both, seed++)).worst, limit()) << both.name;
+      EXPECT_GT(judge(moved<Sequence<Flow, Tilted<After>>>(both, seed++)).worst, limit()) << both.name;
+    };
+    c.step_size = 0.5;
+    c.iterations = 2;
+    expect.operator()<Wormholes, Jumps>(", wormholes and jumps");
+    if (c.model.kind != ModelKind::pseudo_extended)
+      expect.operator()<Wormholes, Regenerations>(", wormholes and regenerations");
   }
 }
 

@@ -67,13 +67,13 @@ inline constexpr double kKnownRadius = 4, kKnownLevel = -0.2;
 /// The library's transition, told of such mixtures.
 template <class Of>
 struct OfKnownModes : Of {
-  static void prepare(Engine& engine, int units) {
+  static UnitList lists(int d, int units) {
     UnitList lists;
     for (int u = 0; u < units; ++u)
-      lists[u] =
-          KnownMixture(engine.dim(), u).list(std::is_base_of_v<Darting, Of> ? kKnownRadius : kKnownLevel);
-    engine.set_shared(0, lists);
+      lists[u] = KnownMixture(d, u).list(std::is_base_of_v<Darting, Of> ? kKnownRadius : kKnownLevel);
+    return lists;
   }
+  static void prepare(Engine& engine, int units) { engine.set_shared(0, lists(engine.dim(), units)); }
 };
 
 }  // namespace lockstep::testing

@@ -34,9 +34,8 @@ struct KnownModes : ModeJump {
     }
   }
 
-  static void prepare(Engine& engine, int units) {
+  static UnitList lists(int d, int units) {
     UnitList lists;
-    const int d = engine.dim();
     for (int u = 0; u < units; ++u) {
       auto& list = lists[u];
       list.insert(list.end(), {double(modes_of(u)), double(components_of(u))});
@@ -48,8 +47,9 @@ struct KnownModes : ModeJump {
         list.push_back(weight_before(b));
       }
     }
-    engine.set_shared(0, lists);
+    return lists;
   }
+  static void prepare(Engine& engine, int units) { engine.set_shared(0, lists(engine.dim(), units)); }
 
  private:
   /// Of a multiple of I, and `off` below the diagonal in the first column, as its inverse is.

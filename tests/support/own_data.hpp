@@ -316,6 +316,12 @@ struct Each<Sequence<First, Second>> {
   }
 };
 
+/// One that follows another with a list of its own, and so has the second.
+template <class Of>
+struct WithSecondList : Of {
+  static void prepare(Engine& engine, int units) { engine.set_shared(1, Of::lists(engine.dim(), units)); }
+};
+
 /// What a twin of a transition has to say of itself is what the transition has.
 template <class Transition>
 const TransitionInfo& info_of() {

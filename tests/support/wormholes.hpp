@@ -127,8 +127,8 @@ struct WormholeChain {
 };
 
 /// The library's wormholes, told of some: unit u has u + 3 modulo 4 of them, about the origin; in two worlds, they lead from
-/// one to the other.
-template <class Flow = Wormhole, int kWorlds = 1>
+/// one to the other. They are so wide in squared distance, in hundredths, for each dimension.
+template <class Flow = Wormhole, int kWorlds = 1, int kWidth = 15>
 struct KnownWormholes : Flow {
   static TransitionInfo info() {
     TransitionInfo info = Flow::info();
@@ -140,7 +140,7 @@ struct KnownWormholes : Flow {
     UnitList lists;
     for (int u = 0; u < units; ++u) {
       Network network;
-      network.width = 0.15 * d;
+      network.width = 0.01 * kWidth * d;
       for (int k = 0; k < (u + 3) % 4; ++k) {
         Eigen::VectorXd from(d + 1), to(d + 1);
         for (int i = 0; i < d; ++i)

@@ -20,6 +20,15 @@ TEST(AllTargets, EveryRegisteredTargetIsListedOnceOrMore) {
   EXPECT_EQ(listed, registered) << "give a target that needs data some in tests/support/all_targets.hpp";
 }
 
+/// Of others no switches are counted.
+TEST(AllTargets, SomeSayWhichModeAPlaceBelongsTo) {
+  std::set<std::string> name_modes;
+  for (const SubjectCase& c : all_targets())
+    if (c.make()->target->names_modes()) name_modes.insert(c.name);
+  EXPECT_EQ(name_modes, std::set<std::string>({"bimodal", "bimodal_ct", "mixture", "mixture20", "scattered",
+                                               "two_modes", "welling_teh"}));
+}
+
 TEST_P(TargetContract, DescribesItself) {
   const TargetInfo info = find_target(GetParam().name)->info();
   EXPECT_EQ(info.name, GetParam().name);

@@ -219,7 +219,11 @@ TEST_F(DataFiles, SaysWhereItLooked) {
   ::setenv("LOCKSTEP_DATA", "/nowhere/env", 1);
   EXPECT_EQ(complaint([] { resolve_data_path("d.json", "/nowhere/dir", "/nowhere/study.toml"); }),
             "the data d.json were not found (looked for /nowhere/d.json, d.json, /nowhere/dir/d.json, "
-            "/nowhere/env/d.json). Check the name, or give their folder with --data-dir or $LOCKSTEP_DATA.");
+            "/nowhere/env/d.json). Check the name, or give their folder with --data-dir or $LOCKSTEP_DATA; "
+            "what makes them, study.toml may say in its first lines.");
+  const fs::path packed = put("d.json.gz", "");
+  EXPECT_HAS(complaint([&] { resolve_data_path("d.json", packed.parent_path()); }),
+             "Unpack them: gunzip -k " + packed.string());
   EXPECT_HAS(complaint([] { resolve_data_path("/nowhere/d.json", "/tmp"); }), "(looked for /nowhere/d.json)");
   EXPECT_HAS(complaint([] { resolve_data_path("", "/tmp"); }), "empty name");
 }

@@ -43,6 +43,13 @@ void refused(const std::string& sampler, Settings settings, const std::string& p
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(SamplerConfig, LevelsOfEnergyAscend) {
+  refused("ee", {{"first_energy", 70}}, "at most last_energy, 63.2");
+  refused("pt_rwm", {{"last_energy", 1}}, "at least first_energy, 2");
+  refused("ee", {{"first_energy", 5}, {"last_energy", 4}}, "at most last_energy, 4");
+  config("ee", {{"first_energy", 4}, {"last_energy", 4}});
+}
+
 TEST(SamplerConfig, DefaultsOfHmc) {
   const SamplerConfig c = config("hmc");
   EXPECT_EQ(c.name, "hmc");

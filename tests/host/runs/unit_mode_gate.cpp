@@ -294,6 +294,8 @@ TEST(ModeGate, WithoutALogZTheScoutsHasToAgree) {
   EXPECT_EQ(judged(r, 300, {}).failed, "modes_mass");
   EXPECT_EQ(judged(r, 0, {}, 0.3).failed, "modes");
   EXPECT_EQ(judged(r, 0, {}, 3).failed, "modes_mass");  // nobody knows what is missing
+  EXPECT_EQ(judged(r, 300, {}, -3).failed,
+            "modes_mass");  // where particles see less the search did mostly too
 }
 
 TEST(ModeGate, ReportsWhatIsVisitedLessThanHalfAsOften) {
@@ -312,6 +314,28 @@ TEST(ModeGate, SaysThatASearchWasNotDone) {
   EXPECT_THAT(judged(r, 300, 0).warnings.at(0), ::testing::HasSubstr("1 of the 2 found were met once"));
   r.library[1].hits = 2;
   EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
+}
+
+TEST(ModeGate, AModeThatMattersAndWasHardlyMetEstablishesNothing) {
+  SearchResult r = library_of_two(0.5);
+  r.stopped = kSearchBudget;
+  for (const double hits : {1.0, 2.0}) {
+    r.library[1].hits = hits;
+    EXPECT_EQ(judged(r, 300, {}, 0).failed, "modes_mass") << hits;
+    EXPECT_THAT(judged(r, 300, {}, 0).warnings.at(0), ::testing::HasSubstr("1 of the 2 found hold over 1 %"));
+    EXPECT_EQ(judged(r, 0, {}, 0).failed, "modes") << "what is known to be missing says more";
+    EXPECT_EQ(judged(r, 300, 0).failed, "") << "a log Z of its own tells of what is missing";
+  }
+  r.library[1].hits = 3;
+  EXPECT_EQ(judged(r, 300, {}, 0).failed, "");
+  r.library[1].hits = 0;  // a hint: whether the search would have met it nobody asks
+  EXPECT_EQ(judged(r, 300, {}, 0).failed, "");
+  r.library[1].hits = 1;
+  r.stopped = kSearchHits;
+  EXPECT_EQ(judged(r, 300, {}, 0).failed, "");
+  r.stopped = kSearchBudget;
+  r.library[1].log_mass = r.library[1].laplace_log_mass = std::log(0.005);
+  EXPECT_EQ(judged(r, 300, {}, std::log(0.705)).failed, "") << "it matters little";
 }
 
 TEST(ModeGate, MorePlacesThatAreNoModeThanHitsEstablishNothing) {

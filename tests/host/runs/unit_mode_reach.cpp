@@ -129,12 +129,16 @@ TEST(ModeReach, LongAxesDoNotMatter) {
 
 TEST(ModeReach, NothingIsSaidWhereNothingCanBe) {
   ReachCase<BananaTarget> bent;
-  EXPECT_TRUE(std::isnan(narrowest_met(search_modes(bent.context, 0, {}))));
+  const SearchResult of_bent = search_modes(bent.context, 0, {});
+  EXPECT_TRUE(std::isnan(narrowest_met(of_bent)));
+  EXPECT_THAT(why_unknown(of_bent), ::testing::HasSubstr("like no normal"));
   EXPECT_TRUE(std::isnan(narrowest_met(SearchResult())));
   SearchResult found = searched(mixture({0.5, 0.5}, {0, 0, 9, 9}, {1, 1}));
   EXPECT_LT(narrowest_met(found), 0.5);
+  EXPECT_EQ(why_unknown(found), "");
   found.met = 1;  // by chains, after all starts
   EXPECT_TRUE(std::isnan(narrowest_met(found)));
+  EXPECT_THAT(why_unknown(found), ::testing::HasSubstr("chains came upon"));
   // Tails that are heavier than a normal's hide more: Student's with 4 degrees of freedom, as normals.
   std::vector<double> sds;
   for (int i = 0; i < 12; ++i) sds.push_back(0.55 * std::pow(1.22, i));
@@ -148,8 +152,9 @@ TEST(ModeReach, NothingIsSaidWhereNothingCanBe) {
   found.library.add(wide);
   found.ended = 1e6;
   EXPECT_TRUE(std::isnan(narrowest_met(found)));
-  EXPECT_THAT(of_others(NAN, 2, true), ::testing::HasSubstr("nothing is known"));
-  EXPECT_THAT(of_others(0.5, 2, false), ::testing::HasSubstr("narrower than 0.5 times the widest"));
+  EXPECT_THAT(of_others(NAN, 2, why_unknown(found)),
+              ::testing::HasSubstr("nothing is known, for there are over 256 dimensions"));
+  EXPECT_THAT(of_others(0.5, 2, ""), ::testing::HasSubstr("narrower than 0.5 times the widest"));
 }
 
 // Of a list it goes by the starts that looked for others; one that holds nothing leaves it as it is.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/sharded_engine.hpp"
 #include "kernels/regeneration.hpp"
@@ -14,12 +16,13 @@ namespace lockstep {
 namespace {
 using namespace testing;
 
-RunOptions run_that_learns(double adaptations, int threads = 2) {
+RunOptions run_that_learns(double adaptations, int threads = 2, const char* sampler = "hmc",
+                           bool jumps = false) {
   RunOptions run = run_of(
       {.target = "two_modes",
-       .sampler = "hmc",
+       .sampler = sampler,
        .sampler_settings = {
-           {"regeneration", true}, {"mode_jumps", false}, {"level", 0.5}, {"adaptations", adaptations}}});
+           {"regeneration", true}, {"mode_jumps", jumps}, {"level", 0.5}, {"adaptations", adaptations}}});
   run.chains = 32;
   run.warmup = 200;
   run.iterations = 600;
@@ -44,28 +47,59 @@ TEST(RegenerationLearner, ToursOfRunsThatLearnHaveTheTargetsMeans) {
 
 /// An engine that stands still, to be asked.
 struct Learning {
-  RunOptions run = run_that_learns(9);
+  RunOptions run;
+  explicit Learning(const char* sampler = "hmc", bool jumps = false)
+      : run(run_that_learns(9, 2, sampler, jumps)) {}
   std::unique_ptr<TargetInstance> target = build_target(run);
   SamplerConfig config = sampler_config(run, target->dim(), target->tails());
   ChainRunOptions options{run, {3}};
   RunContext context = make_context(run, *target, "test");
   std::vector<SearchResult> modes{search_modes(context, 3, {.gradients = 2e4})};
+
+  SearchResult one_mode() const {
+    SearchResult known = modes[0];
+    known.library = ModeLibrary(modes[0].library.dim());
+    known.library.add(modes[0].library[0]);
+    return known;
+  }
+  RunContext with_all(const std::vector<SearchResult>& known) const {
+    const auto& units = options.units;
+    return with_regeneration(
+        with_lists(config.mode_jumps ? with_jumps(context, units, known) : context, config, units, known),
+        config, units, known);
+  }
+  std::unique_ptr<Engine> engine(const RunContext& with, int chains) const {
+    EngineSpec spec = engine_spec(with, config.model, options.units, chains);
+    spec.transition = config.transition;
+    spec.settings = {config.settings};
+    return make_engine(with, spec);
+  }
 };
+/// The same of all chains, at the mode.
+void begin_at(Engine& engine, const Mode& mode, double step_size) {
+  const int d = engine.dim();
+  const auto chains = std::size_t(engine.chains());
+  std::vector<double> x(chains * d);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = mode.place[i / chains];
+  engine.set_position(x);
+  const auto each = [&](int row, int rows, double value) {
+    engine.set_parameters(row, std::vector<double>(rows * chains, value));
+  };
+  each(ParameterLayout::step_size, 1, step_size);
+  each(ParameterLayout::trajectory_time, 1, 4 * step_size);
+  each(ParameterLayout::beta, 1, 1);
+  each(engine.layout().scale(), d, 1);
+  engine.initialize();
+}
 
 TEST(RegenerationLearner, LearnsSharesOfVisitsModesAndTheTypicalWeight) {
   Learning l;
   ASSERT_EQ(l.modes[0].library.size(), 2);
   const ModeLibrary both = l.modes[0].library;
-  SearchResult known = l.modes[0];
-  known.library = ModeLibrary(both.dim());
-  known.library.add(both[0]);
-  l.modes = {known};
-  const RunContext context = with_regeneration(l.context, l.config, {3}, l.modes);
+  l.modes = {l.one_mode()};
+  const RunContext context = l.with_all(l.modes);
   RegenerationLearner learner(context, l.config, l.options, l.modes);
-  EngineSpec spec = engine_spec(context, l.config.model, {3}, 32);
-  spec.transition = l.config.transition;
-  spec.settings = {l.config.settings};
-  const auto engine = make_engine(context, spec);
+  const auto engine = l.engine(context, 32);
   const int d = both.dim();
   std::vector<double> x(std::size_t(32) * d);  // three in four at one mode, the others at what is not known
   for (int c = 0; c < 32; ++c)
@@ -122,38 +156,56 @@ void add_sums(std::vector<double>& to, const std::vector<double>& from, int dim,
   }
 }
 
-/// A mode learned late: of 16 units that knew one of two modes for half of the run, z of the means over tours is
+/// Two units, of which one knows a mode the less: once it has learned it, its chains are those of an engine that knew it.
+TEST(RegenerationLearner, NetworksAndJumpsGoByWhatWasLearned) {
+  constexpr int kPer = 32;
+  Learning l("wormhole", true);
+  const std::vector<SearchResult> both(2, l.modes[0]);
+  l.options.units = {3, 4};
+  l.modes = {l.one_mode(), both[0]};
+  const RunContext context = l.with_all(l.modes);
+  RegenerationLearner learner(context, l.config, l.options, l.modes);
+  const auto learned = l.engine(context, kPer), knew = l.engine(l.with_all(both), kPer),
+             still = l.engine(context, kPer);
+  for (Engine* e : {learned.get(), knew.get(), still.get()}) begin_at(*e, both[0].library[0], 0.3);
+  learner.update(*learned, 64, 1e5);
+  ASSERT_EQ(learner.epoch(0), 1);
+  const int regeneration = int(l.config.transition->shared.size()) + 1;
+  const UnitList lists = {{3, learner.list(0)}, {4, learner.list(1)}};
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = 4;
+  launch.end = 64;
+  for (Engine* e : {learned.get(), knew.get(), still.get()}) {
+    e->set_shared(regeneration, lists);
+    e->advance(launch);
+  }
+  EXPECT_EQ(learned->position(), knew->position());
+  EXPECT_NE(learned->position(), still->position()) << "networks and jumps change nothing here";
+
+  // Resumed: what it has learned is kept, the engine is new.
+  const auto resumed = l.engine(context, kPer);
+  begin_at(*resumed, both[0].library[0], 0.3);
+  learner.hand_on(*resumed);
+  resumed->advance(launch);
+  EXPECT_EQ(resumed->position(), knew->position());
+}
+
+/// A mode learned late: of units that knew one of two modes for half of the run, z of the means over tours is
 /// N(0, 1). With the tours from before, it is none in any.
-TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) {
-  constexpr int kUnits = 16, kPer = 32;
-  constexpr std::uint32_t kHalf = 1024;
-  Learning l;
+void expect_dropped(const char* sampler, int units, std::uint32_t half) {
+  constexpr int kPer = 32;
+  Learning l(sampler);
   const ModeLibrary both = l.modes[0].library;
   ASSERT_EQ(both.size(), 2);
   const int d = both.dim();
-  SearchResult known = l.modes[0];
-  known.library = ModeLibrary(d);
-  known.library.add(both[0]);
-  l.modes.assign(kUnits, known);
-  std::vector<std::uint32_t> units(kUnits);
-  for (int u = 0; u < kUnits; ++u) units[u] = std::uint32_t(u);
-  l.options.units = units;
-  const RunContext context = with_regeneration(l.context, l.config, units, l.modes);
+  l.modes.assign(units, l.one_mode());
+  l.options.units.resize(units);
+  std::iota(l.options.units.begin(), l.options.units.end(), 0u);
+  const RunContext context = l.with_all(l.modes);
   RegenerationLearner learner(context, l.config, l.options, l.modes);
-  EngineSpec spec = engine_spec(context, l.config.model, units, kPer);
-  spec.transition = l.config.transition;
-  spec.settings = {l.config.settings};
-  const auto engine = make_engine(context, spec);
-  std::vector<double> x(std::size_t(kUnits) * kPer * d);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = both[0].place[i / (kUnits * kPer)];
-  engine->set_position(x);
-  const auto each = [&](int row, int rows, double value) {
-    engine->set_parameters(row, std::vector<double>(std::size_t(rows) * kUnits * kPer, value));
-  };
-  each(ParameterLayout::step_size, 1, 0.3);
-  each(ParameterLayout::beta, 1, 1);
-  each(engine->layout().scale(), d, 1);
-  engine->initialize();
+  const auto engine = l.engine(context, kPer);
+  begin_at(*engine, both[0], 0.3);
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = 4;
@@ -165,30 +217,33 @@ TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) {
       engine->advance(launch);
     }
   };
-  advance(kHalf);
+  const auto tours = [&](const std::vector<double>& fields) { return tours_of(fields, units, kPer, d); };
+  advance(half);
   const auto before = engine->fields();
-  for (int tries = 0; tries < 64 && learner.epoch(kUnits - 1) == 0; ++tries)
-    learner.update(*engine, kHalf, 1e6);
-  const TourMeans none = tours_of(engine->fields(), kUnits, kPer, d)[0];
-  EXPECT_EQ(none.number, 0);
-  advance(2 * kHalf);
+  for (int tries = 0; tries < 64 && learner.epoch(std::size_t(units) - 1) == 0; ++tries)
+    learner.update(*engine, half, 1e6);
+  EXPECT_EQ(tours(engine->fields())[0].number, 0);
+  advance(2 * half);
   const auto fields = engine->fields();
   auto with_before = fields;
-  add_sums(with_before, before, d, kUnits * kPer);
-  const auto tours = tours_of(fields, kUnits, kPer, d), kept = tours_of(with_before, kUnits, kPer, d);
+  add_sums(with_before, before, d, units * kPer);
+  const auto since = tours(fields), kept = tours(with_before);
   double sum = 0, square = 0;
-  for (int u = 0; u < kUnits; ++u) {
+  for (int u = 0; u < units; ++u) {
     ASSERT_EQ(learner.epoch(u), 1) << u;
-    EXPECT_EQ(learner.dropped_draws(u), double(kHalf) * kPer);
-    ASSERT_GT(tours[u].number, 1000) << u;
-    const double z = (tours[u].mean[0] - l.target->truth().mean[0]) / tours[u].mean_se[0];
+    EXPECT_EQ(learner.dropped_draws(u), double(half) * kPer);
+    ASSERT_GT(since[u].number, half) << u;
+    const double z = (since[u].mean[0] - l.target->truth().mean[0]) / since[u].mean_se[0];
     sum += z;
     square += z * z;
     EXPECT_GT(std::abs(kept[u].mean[0] - l.target->truth().mean[0]), 4 * kept[u].mean_se[0]) << u;
   }
-  EXPECT_LT(std::abs(sum) / std::sqrt(kUnits), 4);
-  EXPECT_LT((square - kUnits) / std::sqrt(2.0 * kUnits), 4) << "errors are too small";
+  EXPECT_LT(std::abs(sum) / std::sqrt(units), 4);
+  EXPECT_LT((square - units) / std::sqrt(2.0 * units), 4) << "errors are too small";
 }
+TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) { expect_dropped("hmc", 16, 1024); }
+/// Wormholes lead nowhere before it.
+TEST(RegenerationLearner, ToursThroughLearnedWormholesAreRight) { expect_dropped("wormhole", 16, 1024); }
 
 }  // namespace
 }  // namespace lockstep
