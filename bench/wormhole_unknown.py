@@ -54,8 +54,8 @@ def keys_of(given):
         except ValueError:
             sys.exit(f"{key}={keys[key]} is no list of {'whole ' if kind is int else ''}numbers (parted by commas). Correct it.")
     for key in ("modes", "seeds"):
-        if len(keys[key]) > 1:
-            sys.exit(f"{key} is one number. Correct it.")
+        if len(keys[key]) > 1 or keys[key][0] < 1:
+            sys.exit(f"{key} is one number, from 1. Correct it.")
     return keys
 
 
@@ -146,4 +146,4 @@ if __name__ == "__main__":
     try:
         main()
     except ModuleNotFoundError as error:
-        sys.exit(f"The Python module {error.name} is not there (it draws, or reads draws). Install it.")
+        sys.exit(f"The Python module {error.name} is not there (it draws). Install it.")

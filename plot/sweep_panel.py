@@ -11,7 +11,7 @@ import style
 
 PARAMETER = re.compile(r"\s*\b(?!N\s*=)([A-Za-z]\w*)=([0-9.]+)")
 
-MARKS = "os^DvP*X<>"
+MARKS = "os^DvP*X<"
 
 
 class SweepPanel:
@@ -78,9 +78,11 @@ class SweepPanel:
         shades = [style.blend(*style.FAMILY_HUES[0], rank / max(1, len(lines) - 1)) for rank in range(len(lines))]
         color = dict(zip(lines, shades if ordered else style.hues(len(lines))))
         mark = {name: "o" if ordered else MARKS[rank % len(MARKS)] for rank, name in enumerate(lines)}
-        sizes = {style.pseudo_samples_in(name): shade for name, shade in color.items()}
+        sizes = {style.pseudo_samples_in(name): shade for name, shade in color.items() if style.pseudo_samples_in(name)}
+        unused = list(style.SINGLE_HUES) if ordered else style.hues(len(names))[len(lines):]
         for name in names:
-            color.setdefault(name, sizes.get(style.pseudo_samples_in(name), style.SINGLE_HUES[0]))
+            if name not in color:
+                color[name] = sizes.get(style.pseudo_samples_in(name)) or unused.pop(0)
         handles = [Line2D([], [], color=color[name], linewidth=2, marker=mark.get(name, ""),
                           linestyle="-" if name in lines else (0, (4, 2))) for name in names]
         texts = list(names)

@@ -86,9 +86,7 @@ void list_samplers(const std::string& name) {
   if (name.empty())
     fmt::print("\nMore on one: lockstep samplers NAME\n");
   else if (std::find(names.begin(), names.end(), name) == names.end())
-    throw UserError(fmt::format(
-        "there is no sampler {}. {}", name,
-        named_setting(name).empty() ? near_or_known(name, names, "samplers") : named_setting(name)));
+    throw UserError("there is no sampler " + name + ". " + instead_of_sampler(name, names));
 }
 
 void list_devices(bool measure) {

@@ -213,6 +213,7 @@ void show_modes(const RunOptions& run) {
   size.dim = target->dim();
   size.searches = true;
   check_memory(planned_memory(context, {}, size), run.quiet || run.json, "Give fewer dimensions");
+  if (!run.json) say_simulated(run);
   const SearchResult found =
       run.modes.empty() ? search_modes(context, 0, plan) : modes_listed(context, 0, places, plan);
   const double narrowest = narrowest_met(found);

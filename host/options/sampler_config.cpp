@@ -215,10 +215,8 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   std::vector<std::string> names = of_transitions;
   names.insert(names.begin() + 1, "pe");
   if (std::find(names.begin(), names.end(), c.name) == names.end())
-    throw UserError(fmt::format("there is no sampler {} (a run needs one it knows). {}", c.name,
-                                named_setting(c.name).empty()
-                                    ? near_or_known(c.name, names, "samplers") + " See: lockstep samplers"
-                                    : named_setting(c.name)));
+    throw UserError("there is no sampler " + c.name + " (a run needs one it knows). " +
+                    instead_of_sampler(c.name, names) + " See: lockstep samplers");
   SettingsReader s(run.sampler_settings, "sampler " + c.name);
   const bool pe = c.name == "pe", paper = run.paper_settings;
   if (pe) read_pseudo_extended(c, s, run, dim, tails);

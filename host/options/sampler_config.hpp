@@ -38,6 +38,8 @@ struct SamplerConfig {
   bool mode_jumps = true;                      // where the run searches for modes
   bool darting = false, regeneration = false;  // darts in place of jumps; tours (kernels/regeneration.hpp)
   std::vector<double> darting_settings, regeneration_settings;
+  /// Whether modes may be learned while it runs (regeneration_learner.hpp).
+  bool learns_modes() const { return regeneration && regeneration_settings[2] > 0; }
   std::vector<std::string>
       network_settings;      // given, of a network of wormholes: idle where there are not two modes
   bool needs_modes = false;  // asks for what is made of modes: a study then searches for them too

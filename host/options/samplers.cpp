@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/util/suggest.hpp"
+
 namespace lockstep {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -152,12 +154,12 @@ const std::vector<SamplerInfo>& sampler_registry() {
   return samplers;
 }
 
-std::string named_setting(const std::string& name) {
+std::string instead_of_sampler(const std::string& name, const std::vector<std::string>& names) {
   for (const SamplerInfo& s : sampler_registry())
     for (const auto& [key, help] : s.settings)
       if (key == name)
-        return fmt::format("It is a setting, --set sampler.{}=..: see lockstep samplers {}.", name, s.name);
-  return "";
+        return fmt::format("It is a setting, --set sampler.{}=.., of {} and others.", name, s.name);
+  return near_or_known(name, names, "samplers");
 }
 
 }  // namespace lockstep

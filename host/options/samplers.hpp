@@ -27,8 +27,8 @@ std::vector<SamplerInfo> samplers_of(const Transitions& transitions);
 /// Those of the library.
 const std::vector<SamplerInfo>& sampler_registry();
 
-/// Says of a name that is no sampler's but a setting's whose it is; else "".
-std::string named_setting(const std::string& name);
+/// What to do about a name that is none of these: whose setting it is, or which are near, or known.
+std::string instead_of_sampler(const std::string& name, const std::vector<std::string>& names);
 
 /// The settings that say how long trajectories are.
 inline const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};

@@ -139,10 +139,12 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
   Stage<Adapted> warm_up(*plain.stages, "warm-up");
   Adapted& adapted = warm_up.done() ? warm_up.result() : warm_up.keep(adapt(plain, config, options));
   const bool jumps = config.mode_jumps && adapted.jumps();
-  const RunContext context = with_regeneration(
-      with_lists(jumps ? with_jumps(plain, options.units, adapted.modes, adapted.frozen.full_base) : plain,
-                 config, options.units, adapted.modes),
-      config, options.units, adapted.modes);
+  const RunContext context =
+      with_regeneration(with_lists(jumps ? with_jumps(plain, options.units, adapted.modes,
+                                                      adapted.frozen.full_base, config.learns_modes())
+                                         : plain,
+                                   config, options.units, adapted.modes),
+                        config, options.units, adapted.modes);
   // Of the model a checkpoint keeps what adaptation may change: the rest is as configured.
   ModelSpec& model = adapted.frozen.model;
   const bool dense_metric = model.dense_metric;

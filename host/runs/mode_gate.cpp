@@ -216,19 +216,24 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
   int once = 0, seldom = 0;
   for (int k = 0; k < n; ++k) {
     const Mode& mode = found.library[k];
-    once += mode.hits == 1;  // 0: where somebody says that one is
-    seldom += !has_log_z && mode.hits > 0 && mode.hits < kSeldom &&
+    once += !mode.given && mode.hits == 1;
+    seldom += !has_log_z && !mode.given && mode.hits < kSeldom &&
               due_of(mode, found.library.log_total()).share > kExpectedShare;
   }
   if (seldom > 0 && v.failed.empty()) v.failed = "modes_mass";
   const char* advice = found.full() ? "give those you know by --modes FILE"
                                     : "more --gradients, or give those you know by --modes FILE";
-  if (once > 0 || seldom > 0)
+  const char* ended =
+      found.stopped == kSearchModes ? "ended at as many as are kept" : "ended with its budget";
+  if (seldom > 0)
     v.warnings.push_back(fmt::format(
-        "the search for modes ended {}, and {} of the {} found {}: there are likely more; {}",
-        found.stopped == kSearchModes ? "at as many as are kept" : "with its budget",
-        seldom > 0 ? seldom : once, n,
-        seldom > 0 ? "hold over 1 % though they were met once or twice" : "were met once", advice));
+        "the search for modes {}, and of the {} found, {} that hold{} over 1 % {} met but once or "
+        "twice: there may well be others; {}",
+        ended, n, seldom, seldom == 1 ? "s" : "", seldom == 1 ? "was" : "were", advice));
+  else if (once > 0)
+    v.warnings.push_back(fmt::format(
+        "the search for modes {}, and {} of the {} found were met once: there are likely more; {}", ended,
+        once, n, advice));
   else if (found.unsettled())
     v.warnings.push_back(fmt::format(
         "the search for modes ended with its budget after {:.0f} starts, of which {:.0f} led "

@@ -81,9 +81,10 @@ std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
 }
 
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
-                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases) {
+                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases,
+                      bool learns) {
   auto jumps = std::make_shared<SharedNumbers>();
-  bool any = false;
+  bool any = learns;
   for (std::size_t u = 0; u < modes.size(); ++u) {
     const bool of_modes = !bases.empty() && bases[u].components.size() > 1;
     jumps->of_unit[units[u]] = jump_list(modes[u].library, of_modes ? &bases[u] : nullptr);
@@ -117,7 +118,7 @@ RunContext with_lists(RunContext context, const SamplerConfig& config,
     const auto lists =
         lists_of(units, modes, [&](const ModeLibrary& library) { return network_list(library, plan); });
     const auto& all = lists->of_unit;
-    if (!config.network_settings.empty() &&
+    if (!config.network_settings.empty() && !config.learns_modes() &&
         std::all_of(all.begin(), all.end(), [](const auto& one) { return one.second.empty(); }))
       throw UserError(fmt::format(
           "setting {} of sampler {} has no effect ({}: no wormhole leads anywhere). Leave it out, or "

@@ -16,9 +16,10 @@ std::vector<double> mixture_list(const ModeLibrary& library, double widened);
 
 /// The context of a run whose engines jump between these modes (kernels/mode_jump.hpp) after each transition: one library
 /// for each unit, or one for all; and to draws of their bases ([unit]), where these are made of modes. The same context where
-/// there is nothing to go to.
+/// there is nothing to go to, and nothing will be learned.
 RunContext with_jumps(RunContext context, const std::vector<std::uint32_t>& units,
-                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases = {});
+                      const std::vector<SearchResult>& modes, const std::vector<BaseDensity>& bases = {},
+                      bool learns = false);
 /// `base`: of the path that they are on, made of modes; or null.
 RunContext with_jumps(RunContext context, const ModeLibrary& library, const BaseDensity* base = nullptr);
 

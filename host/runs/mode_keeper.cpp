@@ -50,6 +50,7 @@ bool ModeKeeper::consider(const Eigen::VectorXd& x, double hits) {
       return true;
     }
   mode->hits = hits;
+  mode->given = hits == 0;
   highest_ = std::max(highest_, mode->laplace_log_mass);
   result_.library.add(std::move(*mode));
   return true;

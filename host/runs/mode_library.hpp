@@ -36,6 +36,7 @@ struct Mode {
   /// Of the latter what its core holds (core_distance); NaN where too few draws say it.
   double core_log_mass = NAN;
   double hits = 0;          // descents that ended there
+  bool given = false;       // somebody said that one is there (--init)
   std::vector<Halo> halos;  // about it (find_halos)
 
   /// Whether the mass by importance sampling, and its error, can be relied on: that so large a share of its draws is
@@ -56,6 +57,7 @@ struct Mode {
     archive("effective_share", effective_share);
     archive("core_log_mass", core_log_mass);
     archive("hits", hits);
+    archive("given", given);
     archive("halos", halos);
   }
 };

@@ -215,7 +215,7 @@ std::string why_unknown(const SearchResult& found) {
   if (library.size() == 0) return "";
   if (library.dim() > kMostDim) return fmt::format("there are over {} dimensions", kMostDim);
   if (!((found.stopped == kSearchGiven ? found.beside : found.ended) > 0)) return "none were looked for";
-  if (found.full()) return "there are too many";
+  if (found.full()) return "too many are known";
   if (found.unsettled()) return "the search ended too soon";
   if (found.met > 0) return "chains came upon some that no start led to";
   for (int k = 0; k < library.size(); ++k)

@@ -22,7 +22,7 @@ namespace lockstep {
 /// 1 - exp(-n times that), and r is where the mean of this over 64 centres of either kind is .95. Starts of other kinds are left out, and descents
 /// that end there from elsewhere.
 double narrowest_met(const SearchResult& found);
-/// Why nothing can be said, in words; "" where something can, or there is nothing to say it of.
+/// Why nothing can be said, in words; "" where something can, or nobody knows why not.
 std::string why_unknown(const SearchResult& found);
 
 /// What it says of others beside so many modes; and where it says nothing, that, and why if that is known.

@@ -6,6 +6,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/mode_jumps.hpp"
+#include "host/runs/sharded_engine.hpp"
 #include "kernels/regeneration.hpp"
 
 namespace lockstep {
@@ -20,36 +21,33 @@ RegenerationLearner::RegenerationLearner(const RunContext& context, const Sample
                                          const ChainRunOptions& options,
                                          const std::vector<SearchResult>& modes)
     : context_(context), config_(config), options_(options) {
-  if (!context.regeneration || !(config.regeneration_settings[2] > 0)) return;
-  list_ = int(config.transition->shared.size()) + int(context.jumps != nullptr);
+  if (!context.regeneration || !config.learns_modes()) return;
   spread_ = config.regeneration_settings[0];
   level_ = config.regeneration_settings[1];
   most_ = config.regeneration_settings[2];
   const UnitList lists = context.regeneration->of(options.units);
   for (std::size_t u = 0; u < options.units.size(); ++u) {
     const auto& list = lists.at(options.units[u]);
+    known_.push_back(modes[u].library.size());
     units_.push_back({modes[u].library, std::vector<double>(modes[u].library.size(), 0.0), list, list});
   }
 }
 
 void RegenerationLearner::hand_on(Engine& engine) const {
   if (idle()) return;
-  UnitList lists;
-  for (std::size_t u = 0; u < units_.size(); ++u) lists[options_.units[u]] = units_[u].list;
-  engine.set_shared(list_, lists);
-  if (std::any_of(units_.begin(), units_.end(), [](const Unit& u) { return u.grown; })) hand_on_modes(engine);
-}
-
-void RegenerationLearner::hand_on_modes(Engine& engine) const {
+  RunContext context = context_;
+  auto lists = std::make_shared<SharedNumbers>();
   std::vector<SearchResult> modes(units_.size());
-  for (std::size_t u = 0; u < units_.size(); ++u) modes[u].library = units_[u].library;
-  const RunContext jumping = context_.jumps ? with_jumps(context_, options_.units, modes) : context_,
-                   context = with_lists(jumping, config_, options_.units, modes);
-  const auto& own = config_.transition->shared;
-  for (std::size_t k = 0; k < own.size(); ++k)
-    if (const auto known = context.lists.find(own[k]); known != context.lists.end())
-      engine.set_shared(int(k), known->second->of(options_.units));
-  if (context.jumps) engine.set_shared(int(own.size()), context.jumps->of(options_.units));
+  bool grown = false;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    lists->of_unit[options_.units[u]] = units_[u].list;
+    modes[u].library = units_[u].library;
+    grown = grown || units_[u].library.size() > known_[u];
+  }
+  if (grown && context.jumps) context = with_jumps(context, options_.units, modes, {}, true);
+  if (grown) context = with_lists(context, config_, options_.units, modes);
+  context.regeneration = lists;
+  set_lists(engine, context, *config_.transition, options_.units);
 }
 
 /// A search by itself: of random numbers of its own, with nothing to be saved.
@@ -73,7 +71,7 @@ bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
     if (unit.library.nearest(found.library[k].place.data(), 1) >= 0) continue;
     unit.library.add(std::move(found.library[k]));
     unit.visits.push_back(0);
-    any = unit.grown = true;
+    any = true;
   }
   return any;
 }

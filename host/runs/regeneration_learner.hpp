@@ -10,7 +10,7 @@ namespace lockstep {
 /// no chain is in a tour by what was before the last, at the first boundary from iteration 64 on, 128, 256, ..; each
 /// chain takes it up when it begins anew, so that means over tours stay exact.
 /// Where it learned a mode, tours begin to count there: see drop_tours. Then nobody is in one, and networks of wormholes,
-/// jumps and darts, where chains have them, go by all the modes too.
+/// jumps and darts go by all the modes too.
 class RegenerationLearner {
  public:
   RegenerationLearner(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
@@ -18,7 +18,7 @@ class RegenerationLearner {
 
   /// After iteration t, of chains that have spent so many gradients each unit.
   void update(Engine& engine, std::int64_t t, double spent);
-  /// What was learned, into an engine that goes on with it.
+  /// What was learned, into an engine that goes on with it: its lists, and where modes were learned, all that go by modes.
   void hand_on(Engine& engine) const;
   /// Gradients of searches for a unit; how often it has learned.
   double gradients(std::size_t unit) const { return units_[unit].gradients; }
@@ -27,6 +27,7 @@ class RegenerationLearner {
   double dropped_draws(std::size_t unit) const { return units_[unit].dropped; }
   /// What its searches cost and how many draws were dropped, into a result that has its tours.
   void finish(ChainRunResult& result) const;
+  const ModeLibrary& library(std::size_t unit) const { return units_[unit].library; }
   /// As the kernel reads it.
   const std::vector<double>& list(std::size_t unit) const { return units_[unit].list; }
   bool idle() const { return units_.empty(); }
@@ -43,7 +44,6 @@ class RegenerationLearner {
     std::vector<double> list;    // as the kernel reads it
     std::vector<double> newest;  // the mixture at its head
     double epoch = 0, gradients = 0, due = 64, dropped = 0;
-    bool grown = false;  // whether a mode was learned
 
     template <class Archive>
     void fields(Archive& archive) {
@@ -55,22 +55,19 @@ class RegenerationLearner {
       archive("gradients", gradients);
       archive("due", due);
       archive("dropped", dropped);
-      archive("grown", grown);
     }
   };
   /// Whether there were any.
   bool add_modes(Unit& unit, std::uint32_t number, const Eigen::MatrixXd& x, double most);
   void drop_tours(Engine& engine, std::size_t unit);
-  /// What else goes by modes, made anew of all that are known.
-  void hand_on_modes(Engine& engine) const;
   std::vector<double> mixture(const Unit& unit, const Eigen::MatrixXd& x,
                               const std::vector<double>& log_density) const;
 
   const RunContext& context_;
   const SamplerConfig& config_;
   const ChainRunOptions& options_;
-  int list_ = 0;  // its number among the engine's
   double spread_ = 0, level_ = 0, most_ = 0;
+  std::vector<int> known_;  // [unit]: modes at the beginning
   std::vector<Unit> units_;
 };
 

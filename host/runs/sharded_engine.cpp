@@ -265,24 +265,29 @@ std::unique_ptr<Engine> make_plain_engine(const RunContext& context, const Engin
 
 }  // namespace
 
+void set_lists(Engine& engine, const RunContext& context, const TransitionInfo& first,
+               const std::vector<std::uint32_t>& units) {
+  int list = 0;
+  for (const std::string& name : first.shared) {
+    if (const auto known = context.lists.find(name); known != context.lists.end())
+      engine.set_shared(list, known->second->of(units));
+    ++list;
+  }
+  for (const auto& of : {context.jumps, context.regeneration})
+    if (of != nullptr) engine.set_shared(list++, of->of(units));
+}
+
 std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec) {
   EngineSpec all = spec;
-  std::vector<const SharedNumbers*> lists;
   const auto follow = [&](const char* name, const std::shared_ptr<const SharedNumbers>& list) {
     if (list == nullptr) return;
     all.then.push_back(find_transition(name));
     all.settings.resize(std::max<std::size_t>(all.settings.size(), 1));
-    lists.push_back(list.get());
   };
   follow(context.jumps_by, context.jumps);
   follow("regeneration", context.regeneration);
   auto engine = make_plain_engine(context, all);
-  const auto& own = transition_of(spec).shared;
-  for (std::size_t k = 0; k < own.size(); ++k)
-    if (const auto known = context.lists.find(own[k]); known != context.lists.end())
-      engine->set_shared(int(k), known->second->of(spec.unit));
-  for (std::size_t k = 0; k < lists.size(); ++k)
-    engine->set_shared(int(own.size() + k), lists[k]->of(spec.unit));
+  set_lists(*engine, context, transition_of(spec), spec.unit);
   return engine;
 }
 

@@ -96,4 +96,8 @@ class ShardedEngine : public Engine {
 /// The engine of a run: the target's own, or where several processes or GPUs share the run, its shards.
 std::unique_ptr<Engine> make_engine(const RunContext& context, const EngineSpec& spec);
 
+/// Gives it the context's lists: those of its first transition, then of jumps and of regenerations.
+void set_lists(Engine& engine, const RunContext& context, const TransitionInfo& first,
+               const std::vector<std::uint32_t>& units);
+
 }  // namespace lockstep

@@ -50,12 +50,12 @@ std::string fingerprint(const StudySetting& s, int replicates, const Prepared& p
 /// Targets by what they are built from: settings of one target share it, for a truth may take seconds.
 using Targets = std::map<std::string, std::shared_ptr<const TargetInstance>>;
 
-Prepared prepare(const StudySetting& s, const std::filesystem::path& folder, Targets& targets) {
+Prepared prepare(const StudySetting& s, const std::filesystem::path& file, Targets& targets) {
   try {
     Prepared p;
     auto& target =
         targets[fmt::format("{}\n{}\n{}", s.run.target, s.run.target_settings.dump(), s.run.data.string())];
-    if (!target) target = build_target(s.run, folder);
+    if (!target) target = build_target(s.run, file);
     p.target = target;
     if (s.run.command == "evidence") {
       if (p.target->items() != nullptr) {
@@ -108,11 +108,12 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
   for (const auto& p : prepared)
     if (!p.target) return;  // what it has cannot be known
   std::set<std::string> known = {
-      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",     "base_log_z",
-      "base_mean_error", "base_covariance_error", "covariance_error", "mode_switches", "relative_mean_error"};
+      "log_z",           "log_z_lower",           "log_z_upper",      "log_z_gap",          "base_log_z",
+      "base_mean_error", "base_covariance_error", "covariance_error", "relative_mean_error"};
   // A picture or a pooled table shows all entries as one.
   const std::set<std::string> vectors = {"mean", "second_moment"};
   for (const auto& p : prepared) {
+    if (p.target->names_modes()) known.insert("mode_switches");
     known.insert(p.target->quantities().begin(), p.target->quantities().end());
     known.insert(p.config.transition->counters.begin(), p.config.transition->counters.end());
     for (int i = 0; i < p.target->dim(); ++i) {
@@ -168,7 +169,6 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   options.searches = p.config.needs_modes;
   options.overview = overview_of(p, run.chains, replicates);
   say_device(run, context);
-  say_simulated(run);
   say_scout(run, run_size(run, p.config, p.target->dim(), replicates, options.pooled));
   ChainRunResult r;
   try {
@@ -274,7 +274,7 @@ bool run_study(const StudyArgs& command) {
                       near_or_known(name, labels, "settings"));
   if (command.out.empty()) throw UserError("a study needs a folder for its results. Give --out DIR");
   // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
-  const auto folder = std::filesystem::absolute(command.file).parent_path();
+  const auto file = std::filesystem::absolute(command.file);
   const auto chosen = [&](const StudySetting& s) {
     return command.only.empty() ||
            std::find(command.only.begin(), command.only.end(), s.label) != command.only.end();
@@ -288,7 +288,7 @@ bool run_study(const StudyArgs& command) {
     s.run.seed = study.seed;
     s.run.data_dir = command.data_dir;
     try {
-      prepared.push_back(prepare(s, folder, built));
+      prepared.push_back(prepare(s, file, built));
     } catch (const UserError& e) {  // its data may be missing where others' are there
       if (chosen(s)) throw;
       prepared.emplace_back();
@@ -315,6 +315,7 @@ bool run_study(const StudyArgs& command) {
         command.resume && processes.first() && read_part(command.out, int(k), fingerprints[k]);
     if (processes.of_first(finished) != 0) continue;
     computed = true;
+    if (!command.quiet) say_simulated(s.run);
     const auto part = s.run.command == "evidence"
                           ? run_evidence_setting(s, prepared[k], study.replicates, command)
                           : run_setting(s, prepared[k], study.replicates, command);

@@ -43,6 +43,11 @@ void refused(const std::string& sampler, Settings settings, const std::string& p
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(SamplerConfig, ASettingIsNoSampler) {
+  refused("darting", {}, "It is a setting, --set sampler.darting=.., of hmc");
+  refused("hcm", {}, "hmc");
+}
+
 TEST(SamplerConfig, LevelsOfEnergyAscend) {
   refused("ee", {{"first_energy", 70}}, "at most last_energy, 63.2");
   refused("pt_rwm", {{"last_energy", 1}}, "at least first_energy, 2");

@@ -168,6 +168,7 @@ TEST(ModeReach, OfModesThatAreGiven) {
   SearchResult unlooked = list;
   unlooked.beside = 0;
   EXPECT_TRUE(std::isnan(narrowest_met(unlooked)));
+  EXPECT_EQ(why_unknown(unlooked), "none were looked for");
   // More starts see narrower ones.
   SearchResult more = list;
   more.beside *= 100;

@@ -9,6 +9,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/sharded_engine.hpp"
+#include "host/util/errors.hpp"
 #include "kernels/regeneration.hpp"
 #include "tests/support/sampler_run.hpp"
 
@@ -16,13 +17,14 @@ namespace lockstep {
 namespace {
 using namespace testing;
 
+/// `also`: a setting beside those of regenerations.
 RunOptions run_that_learns(double adaptations, int threads = 2, const char* sampler = "hmc",
-                           bool jumps = false) {
-  RunOptions run = run_of(
-      {.target = "two_modes",
-       .sampler = sampler,
-       .sampler_settings = {
-           {"regeneration", true}, {"mode_jumps", jumps}, {"level", 0.5}, {"adaptations", adaptations}}});
+                           const Settings& also = {{"mode_jumps", false}}) {
+  RunOptions run =
+      run_of({.target = "two_modes",
+              .sampler = sampler,
+              .sampler_settings = {{"regeneration", true}, {"level", 0.5}, {"adaptations", adaptations}}});
+  run.sampler_settings.update(also);
   run.chains = 32;
   run.warmup = 200;
   run.iterations = 600;
@@ -48,8 +50,8 @@ TEST(RegenerationLearner, ToursOfRunsThatLearnHaveTheTargetsMeans) {
 /// An engine that stands still, to be asked.
 struct Learning {
   RunOptions run;
-  explicit Learning(const char* sampler = "hmc", bool jumps = false)
-      : run(run_that_learns(9, 2, sampler, jumps)) {}
+  explicit Learning(const char* sampler = "hmc", const Settings& also = {{"mode_jumps", false}})
+      : run(run_that_learns(9, 2, sampler, also)) {}
   std::unique_ptr<TargetInstance> target = build_target(run);
   SamplerConfig config = sampler_config(run, target->dim(), target->tails());
   ChainRunOptions options{run, {3}};
@@ -65,7 +67,8 @@ struct Learning {
   RunContext with_all(const std::vector<SearchResult>& known) const {
     const auto& units = options.units;
     return with_regeneration(
-        with_lists(config.mode_jumps ? with_jumps(context, units, known) : context, config, units, known),
+        with_lists(config.mode_jumps ? with_jumps(context, units, known, {}, true) : context, config, units,
+                   known),
         config, units, known);
   }
   std::unique_ptr<Engine> engine(const RunContext& with, int chains) const {
@@ -156,45 +159,59 @@ void add_sums(std::vector<double>& to, const std::vector<double>& from, int dim,
   }
 }
 
-/// Two units, of which one knows a mode the less: once it has learned it, its chains are those of an engine that knew it.
-TEST(RegenerationLearner, NetworksAndJumpsGoByWhatWasLearned) {
+/// Units that knew one mode, once they have learned the other: their chains are those of an engine that knew both.
+void expect_followed(const char* sampler, const Settings& also) {
   constexpr int kPer = 32;
-  Learning l("wormhole", true);
-  const std::vector<SearchResult> both(2, l.modes[0]);
+  Learning l(sampler, also);
   l.options.units = {3, 4};
-  l.modes = {l.one_mode(), both[0]};
+  l.modes.assign(2, l.one_mode());
   const RunContext context = l.with_all(l.modes);
   RegenerationLearner learner(context, l.config, l.options, l.modes);
-  const auto learned = l.engine(context, kPer), knew = l.engine(l.with_all(both), kPer),
-             still = l.engine(context, kPer);
-  for (Engine* e : {learned.get(), knew.get(), still.get()}) begin_at(*e, both[0].library[0], 0.3);
+  const auto learned = l.engine(context, kPer), still = l.engine(context, kPer);
+  const Mode start = l.modes[0].library[0];
+  begin_at(*learned, start, 0.3);
+  begin_at(*still, start, 0.3);
   learner.update(*learned, 64, 1e5);
-  ASSERT_EQ(learner.epoch(0), 1);
+  std::vector<SearchResult> both = l.modes;
+  for (std::size_t u = 0; u < 2; ++u) {
+    ASSERT_EQ(learner.library(u).size(), 2);
+    both[u].library = learner.library(u);
+  }
+  const auto knew = l.engine(l.with_all(both), kPer), resumed = l.engine(context, kPer);
+  begin_at(*knew, start, 0.3);
+  begin_at(*resumed, start, 0.3);
+  learner.hand_on(*resumed);  // a new engine, as of a run that is resumed
   const int regeneration = int(l.config.transition->shared.size()) + 1;
-  const UnitList lists = {{3, learner.list(0)}, {4, learner.list(1)}};
   LaunchSpec launch;
   launch.key = context.key;
   launch.num_leapfrog = 4;
   launch.end = 64;
-  for (Engine* e : {learned.get(), knew.get(), still.get()}) {
-    e->set_shared(regeneration, lists);
+  for (Engine* e : {learned.get(), still.get(), knew.get(), resumed.get()}) {
+    e->set_shared(regeneration, {{3, learner.list(0)}, {4, learner.list(1)}});
     e->advance(launch);
   }
   EXPECT_EQ(learned->position(), knew->position());
-  EXPECT_NE(learned->position(), still->position()) << "networks and jumps change nothing here";
-
-  // Resumed: what it has learned is kept, the engine is new.
-  const auto resumed = l.engine(context, kPer);
-  begin_at(*resumed, both[0].library[0], 0.3);
-  learner.hand_on(*resumed);
-  resumed->advance(launch);
   EXPECT_EQ(resumed->position(), knew->position());
+  EXPECT_NE(learned->position(), still->position()) << "what goes by modes changes nothing here";
+}
+TEST(RegenerationLearner, NetworksGoByWhatWasLearned) { expect_followed("wormhole", {{"mode_jumps", true}}); }
+TEST(RegenerationLearner, JumpsGoByWhatWasLearned) { expect_followed("hmc", {{"mode_jumps", true}}); }
+TEST(RegenerationLearner, DartsGoByWhatWasLearned) { expect_followed("hmc", {{"darting", true}}); }
+
+/// Where modes may be learned a network's settings are not idle.
+TEST(RegenerationLearner, OfOneModeANetworksSettingsAreTaken) {
+  const Learning l("wormhole", {{"influence", 0.5}});
+  EXPECT_NO_THROW(l.with_all({l.one_mode()}));
+  Learning still("wormhole", {{"influence", 0.5}});
+  still.config.regeneration_settings[2] = 0;
+  EXPECT_THROW(still.with_all({still.one_mode()}), UserError);
 }
 
 /// A mode learned late: of units that knew one of two modes for half of the run, z of the means over tours is
 /// N(0, 1). With the tours from before, it is none in any.
-void expect_dropped(const char* sampler, int units, std::uint32_t half) {
-  constexpr int kPer = 32;
+void expect_dropped(const char* sampler) {
+  constexpr int kPer = 32, units = 16;
+  constexpr std::uint32_t half = 1024;
   Learning l(sampler);
   const ModeLibrary both = l.modes[0].library;
   ASSERT_EQ(both.size(), 2);
@@ -241,9 +258,9 @@ void expect_dropped(const char* sampler, int units, std::uint32_t half) {
   EXPECT_LT(std::abs(sum) / std::sqrt(units), 4);
   EXPECT_LT((square - units) / std::sqrt(2.0 * units), 4) << "errors are too small";
 }
-TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) { expect_dropped("hmc", 16, 1024); }
+TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) { expect_dropped("hmc"); }
 /// Wormholes lead nowhere before it.
-TEST(RegenerationLearner, ToursThroughLearnedWormholesAreRight) { expect_dropped("wormhole", 16, 1024); }
+TEST(RegenerationLearner, ToursThroughLearnedWormholesAreRight) { expect_dropped("wormhole"); }
 
 }  // namespace
 }  // namespace lockstep
