@@ -85,7 +85,7 @@ void print_modes(const ModesSummary& m) {
     if (*m.expected == 1)
       fmt::print("; the one that should hold over 1 % was{} visited", *m.visited == 1 ? "" : " not");
     else if (*m.visited == *m.expected)
-      fmt::print("; all {} that should hold over 1 % were visited", *m.expected);
+      fmt::print("; all {} known that should hold over 1 % were visited", *m.expected);
     else
       fmt::print("; {} of {} that should hold over 1 % were visited as they should be", *m.visited,
                  *m.expected);

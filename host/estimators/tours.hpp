@@ -18,6 +18,7 @@ struct TourMeans {
   double acceptance = NAN;     // of the independent draws
   double closed_share = NAN;   // of all recorded iterations, those of closed tours
   double dropped_draws = NAN;  // where regenerations learn: iterations left out, until a mode was learned
+  double adaptations = NAN;    // where they learn: how often they did
   std::vector<double> mean, mean_se;
 
   template <class Archive>
@@ -27,6 +28,7 @@ struct TourMeans {
     archive("acceptance", acceptance);
     archive("closed_share", closed_share);
     archive.whole("dropped_draws", dropped_draws);
+    archive.whole("adaptations", adaptations);
     archive("mean", mean);
     archive("mean_se", mean_se);
   }

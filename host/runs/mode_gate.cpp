@@ -206,9 +206,10 @@ void judge_met(ModesVerdict& v, const SearchResult& found) {
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
 /// has not said what there is. Another mode as large and as hard to meet as one met h times was missed with a chance of e^-h:
-/// beside one that holds over 1 %, and no log Z that tells of what is missing, nothing is established.
+/// beside one that holds over 1 % and was met fewer than five times, or a list that left some out, nothing is established where no
+/// log Z tells of what is missing.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) {
-  constexpr double kSeldom = 3;  // e^-3 = .05
+  constexpr double kSeldom = 5;
   const int n = found.library.size();
   judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
@@ -220,25 +221,27 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
     seldom += !has_log_z && !mode.given && mode.hits < kSeldom &&
               due_of(mode, found.library.log_total()).share > kExpectedShare;
   }
-  if (seldom > 0 && v.failed.empty()) v.failed = "modes_mass";
-  const char* advice = found.full() ? "give those you know by --modes FILE"
-                                    : "more --gradients, or give those you know by --modes FILE";
-  const char* ended =
-      found.stopped == kSearchModes ? "ended at as many as are kept" : "ended with its budget";
+  const bool left_out = !has_log_z && found.listed > 0 && found.listed < n;
+  if ((seldom > 0 || left_out) && v.failed.empty()) v.failed = "modes_mass";
+  const std::string ended = found.stopped == kSearchModes ? "ended at as many as are kept"
+                                                          : "ended with its budget",
+                    advice = found.full() ? "give those you know by --modes FILE"
+                                          : "more --gradients, or give those you know by --modes FILE";
+  const auto warn = [&](const std::string& what) {
+    v.warnings.push_back(fmt::format("the search for modes {}{}; {}", ended, what, advice));
+  };
   if (seldom > 0)
-    v.warnings.push_back(fmt::format(
-        "the search for modes {}, and of the {} found, {} that hold{} over 1 % {} met but once or "
-        "twice: there may well be others; {}",
-        ended, n, seldom, seldom == 1 ? "s" : "", seldom == 1 ? "was" : "were", advice));
+    warn(
+        fmt::format(", and of the {} found, {} that hold{} over 1 % {} met fewer than {:g} times: there may "
+                    "well be others",
+                    n, seldom, seldom == 1 ? "s" : "", seldom == 1 ? "was" : "were", kSeldom));
+  else if (left_out)
+    warn(", and those given had left some out: there may well be others");
   else if (once > 0)
-    v.warnings.push_back(fmt::format(
-        "the search for modes {}, and {} of the {} found were met once: there are likely more; {}", ended,
-        once, n, advice));
+    warn(fmt::format(", and {} of the {} found were met once: there are likely more", once, n));
   else if (found.unsettled())
-    v.warnings.push_back(fmt::format(
-        "the search for modes ended with its budget after {:.0f} starts, of which {:.0f} led "
-        "to the {} found: there may be more; {}",
-        found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n), advice));
+    warn(fmt::format(" after {:.0f} starts, of which {:.0f} led to the {} found: there may be more",
+                     found.starts, found.total_hits(), n == 1 ? "one mode" : fmt::format("{} modes", n)));
 }
 
 /// Of several modes, where nothing says how much each should hold.

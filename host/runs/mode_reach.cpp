@@ -255,7 +255,7 @@ double narrowest_met(const SearchResult& found) {
     if (std::isnan(met)) return NAN;
     (met >= kSurely ? above : below) = middle;
   }
-  return std::exp(above);
+  return std::min(kWidest, std::exp(above));
 }
 
 std::string of_others(double narrowest, int modes, const std::string& unknown) {
@@ -263,10 +263,10 @@ std::string of_others(double narrowest, int modes, const std::string& unknown) {
     return fmt::format("Of further modes nothing is known{}: --init takes hints",
                        unknown.empty() ? "" : ", for " + unknown);
   return fmt::format(
-      "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {} may have been "
+      "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {}{} may have been "
       "missed (of wider ones 1 in 20): --init takes hints",
       modes == 1 ? "within the scale of the starts" : "among or beside these", narrowest,
-      modes == 1 ? "this one" : "the widest");
+      modes == 1 ? "this one" : "the widest", narrowest > 1 ? ", as wide as it too," : "");
 }
 
 }  // namespace lockstep

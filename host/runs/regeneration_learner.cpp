@@ -166,6 +166,7 @@ void RegenerationLearner::finish(ChainRunResult& result) const {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     result.frozen.search_gradients[u] += gradients(u);
     result.tours[u].dropped_draws = dropped_draws(u);
+    result.tours[u].adaptations = epoch(u);
     // What it has learned a search has found.
     SearchResult& found = result.modes[u];
     const int known = found.library.size();

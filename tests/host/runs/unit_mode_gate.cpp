@@ -320,16 +320,22 @@ TEST(ModeGate, SaysThatASearchWasNotDone) {
 TEST(ModeGate, AModeThatMattersAndWasHardlyMetEstablishesNothing) {
   SearchResult r = library_of_two(0.5);
   r.stopped = kSearchBudget;
-  for (const double hits : {1.0, 2.0}) {
+  for (const double hits : {1.0, 4.0}) {
     r.library[1].hits = hits;
     EXPECT_EQ(judged(r, 300, {}, 0).failed, "modes_mass") << hits;
     EXPECT_THAT(judged(r, 300, {}, 0).warnings.at(0),
-                ::testing::HasSubstr("of the 2 found, 1 that holds over 1 % was met but once or twice"));
+                ::testing::HasSubstr("of the 2 found, 1 that holds over 1 % was met fewer than 5 times"));
     EXPECT_EQ(judged(r, 0, {}, 0).failed, "modes") << "what is known to be missing says more";
     EXPECT_EQ(judged(r, 300, 0).failed, "") << "a log Z of its own tells of what is missing";
   }
-  r.library[1].hits = 3;
+  r.library[1].hits = 5;
   EXPECT_EQ(judged(r, 300, {}, 0).failed, "");
+  r.listed = 1;
+  EXPECT_EQ(judged(r, 300, {}, 0).failed, "modes_mass") << "a list that left one out";
+  EXPECT_EQ(judged(r, 300, 0).failed, "");
+  r.listed = 2;
+  EXPECT_EQ(judged(r, 300, {}, 0).failed, "");
+  r.listed = 0;
   r.library[1].given = true;  // a hint: whether the search would have met it nobody asks
   for (const double hits : {0.0, 1.0}) {
     r.library[1].hits = hits;

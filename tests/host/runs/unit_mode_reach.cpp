@@ -154,6 +154,7 @@ TEST(ModeReach, NothingIsSaidWhereNothingCanBe) {
   EXPECT_TRUE(std::isnan(narrowest_met(found)));
   EXPECT_THAT(of_others(NAN, 2, why_unknown(found)),
               ::testing::HasSubstr("nothing is known, for there are over 256 dimensions"));
+  EXPECT_THAT(of_others(1.2, 2, ""), ::testing::HasSubstr("1.2 times the widest, as wide as it too, may"));
   EXPECT_THAT(of_others(0.5, 2, ""), ::testing::HasSubstr("narrower than 0.5 times the widest"));
 }
 

@@ -42,6 +42,7 @@ TEST(RegenerationLearner, ToursOfRunsThatLearnHaveTheTargetsMeans) {
   for (std::size_t i = 0; i < t.mean.size(); ++i)
     EXPECT_LT(std::abs(t.mean[i] - r.truth.mean[i]), 4 * t.mean_se[i]) << i;
   EXPECT_NE(t.number, still.diagnostics.tours.number) << "nothing was learned";
+  EXPECT_EQ(t.adaptations, 3);
   EXPECT_GT(r.cost.search_gradients, still.cost.search_gradients);
   EXPECT_EQ(t.mean, one.diagnostics.tours.mean);
   EXPECT_EQ(t.number, one.diagnostics.tours.number);
