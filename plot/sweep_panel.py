@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The panel of errors against a parameter. Same interface as panels.py."""
+import itertools
 import re
 
 import numpy as np
@@ -79,10 +80,10 @@ class SweepPanel:
         color = dict(zip(lines, shades if ordered else style.hues(len(lines))))
         mark = {name: "o" if ordered else MARKS[rank % len(MARKS)] for rank, name in enumerate(lines)}
         sizes = {style.pseudo_samples_in(name): shade for name, shade in color.items() if style.pseudo_samples_in(name)}
-        unused = list(style.SINGLE_HUES) if ordered else style.hues(len(names))[len(lines):]
+        unused = itertools.cycle(style.SINGLE_HUES) if ordered else iter(style.hues(len(names))[len(lines):])
         for name in names:
             if name not in color:
-                color[name] = sizes.get(style.pseudo_samples_in(name)) or unused.pop(0)
+                color[name] = sizes.get(style.pseudo_samples_in(name)) or next(unused)
         handles = [Line2D([], [], color=color[name], linewidth=2, marker=mark.get(name, ""),
                           linestyle="-" if name in lines else (0, (4, 2))) for name in names]
         texts = list(names)

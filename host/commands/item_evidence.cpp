@@ -200,7 +200,6 @@ ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, co
   RunFiles files = open_run(run, target, c.effective);
   if (files.finished) return from_json<ItemResult>(*files.finished);
   say_device(run, context);
-  say_simulated(run);
   check_memory(memory, run.quiet);
   context.progress = progress_printer(run.quiet, run.target);
   const auto clock = Clock::now();

@@ -225,14 +225,14 @@ void show_modes(const RunOptions& run) {
   }
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) say("warning: " + beyond);
   for (const auto& warning : judge_given(*target, run.init, run.modes, found)) say("warning: " + warning);
+  const std::string of_further = of_others(narrowest, found.library.size(), why_unknown(found));
   if (!run.json && run.modes.empty()) {
     fmt::print(
         "\n{} mode{} from {:.0f} starts ({:.0f} of them led to a known mode by their gradient alone), {:.3g} "
         "gradients: {}.\n",
         found.library.size(), found.library.size() == 1 ? "" : "s", found.starts, found.foretold,
         found.gradients, how_it_ended(found));
-    fmt::print("Shares are of what was found. {}.\n",
-               of_others(narrowest, found.library.size(), why_unknown(found)));
+    fmt::print("Shares are of what was found. {}.\n", of_further);
   } else if (!run.json) {
     const int others = found.library.size() - found.listed;
     if (others > 0)
@@ -243,7 +243,7 @@ void show_modes(const RunOptions& run) {
                  found.beside > 0
                      ? fmt::format("; {:.0f} starts elsewhere led to no other of over 1 %", found.beside)
                      : "",
-                 of_others(narrowest, found.library.size(), why_unknown(found)));
+                 of_further);
   }
   write_files(run, text, found);
 }

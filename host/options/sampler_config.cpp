@@ -102,10 +102,8 @@ void read_trajectory(SamplerConfig& c, SettingsReader& s) {
   c.jitter = s.get<bool>("jitter", true);
 }
 
-/// The transition's own settings; those of others would change nothing.
-void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
-                       const Transitions& transitions) {
-  for (const TransitionSetting& own : c.transition->settings) c.settings.push_back(read_own_setting(s, own));
+/// Those of the transition's settings that have to ascend, and do not.
+void refuse_descending(const SamplerConfig& c, SettingsReader& s) {
   const auto value = [&](const std::string& name) {
     const auto& all = c.transition->settings;
     const auto is = [&](const TransitionSetting& one) { return one.name == name; };
@@ -118,6 +116,13 @@ void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& ru
       s.refuse(names[k], fmt::format("it must be at most {}, {:g}", names[k + 1], high));
     if (low > high) s.refuse(names[k + 1], fmt::format("it must be at least {}, {:g}", names[k], low));
   }
+}
+
+/// The transition's own settings; those of others would change nothing.
+void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& run,
+                       const Transitions& transitions) {
+  for (const TransitionSetting& own : c.transition->settings) c.settings.push_back(read_own_setting(s, own));
+  refuse_descending(c, s);
   const auto known = s.known();
   for (const TransitionInfo* t : transitions)
     for (const TransitionSetting& other : t->settings)

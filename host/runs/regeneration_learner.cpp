@@ -66,14 +66,13 @@ bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
     plan.particles.insert(plan.particles.end(), x.col(c).begin(), x.col(c).end());
   SearchResult found = search_modes(context, number, plan);
   unit.gradients += found.gradients;
-  bool any = false;
+  const int known = unit.library.size();
   for (int k = 0; k < found.library.size(); ++k) {
     if (unit.library.nearest(found.library[k].place.data(), 1) >= 0) continue;
     unit.library.add(std::move(found.library[k]));
     unit.visits.push_back(0);
-    any = true;
   }
-  return any;
+  return unit.library.size() > known;
 }
 
 /// Tours by a q that lacks a mode seldom or never come to it: their sums are those of the target without it, balanced only
