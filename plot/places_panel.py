@@ -17,14 +17,14 @@ class PlacesPanel(DrawPanel):
         return super().prepare()
 
     def limits(self):
-        """Per group: what 99 % of all places are in."""
+        """Per group: what 999 of 1,000 places are in."""
         limits = {}
         for group in self.context.look.groups:
             x = [self.draws[label].x for label in self.context.look.members(group, list(self.draws))]
             if not x:
                 continue
             plane = np.concatenate([draws[:, :, :draws.shape[2] // 2 * 2].reshape(-1, 2) for draws in x] + [self.places])
-            low, high = np.percentile(plane, [0.5, 99.5], axis=0)
+            low, high = np.percentile(plane, [0.05, 99.95], axis=0)
             margin = 0.05 * (high - low)
             limits[group] = (low - margin, high + margin)
         return limits
@@ -42,8 +42,7 @@ class PlacesPanel(DrawPanel):
         x = x.reshape(-1, x.shape[2])
         count = x.shape[1] // 2
         shown = x[np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS // count)).astype(int)]
-        for place in range(count):
-            color = style.blend(*style.FAMILY_HUES[place % len(style.FAMILY_HUES)], 0.3 if place < len(style.FAMILY_HUES) else 0.75)
+        for place, color in enumerate(style.hues(count)):
             ax.scatter(shown[:, 2 * place], shown[:, 2 * place + 1], s=4, color=color, alpha=0.35, linewidths=0, zorder=-3)
             if place < len(self.places):
                 ax.scatter(*self.places[place], s=42, marker="s", facecolor=color, edgecolor="black", linewidths=1, zorder=3)

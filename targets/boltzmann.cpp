@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/boltzmann.hpp"
 
-#include <Eigen/Dense>
-
 #include "targets/boltzmann_exact.hpp"
 #include "targets/boltzmann_mean_field.hpp"
 #include "targets/boltzmann_relaxation.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {

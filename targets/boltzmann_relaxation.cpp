@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/boltzmann_relaxation.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {
@@ -25,7 +26,7 @@ struct Barrier {
     a.diagonal() += d;
     llt_a.compute(a);
     if (llt_a.info() != Eigen::Success) return false;
-    llt_b.compute(t * Matrix::Identity(n, n) - a);
+    llt_b.compute((t * Matrix::Identity(n, n) - a).eval());
     return llt_b.info() == Eigen::Success;
   }
   double value(double t, double mu) const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/decoder.hpp"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <charconv>
 #include <set>
 #include <sstream>
+
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {

@@ -2,6 +2,7 @@
 #include "targets/gp_regr.hpp"
 
 #include "targets/columns.hpp"
+#include "targets/decompositions.hpp"
 #include "targets/lattice.hpp"
 
 namespace lockstep {
@@ -35,7 +36,7 @@ Points simulated(int count, std::uint64_t seed) {
   ExactDraw random(seed, "points");
   Points p;
   for (int i = 0; i < count; ++i) p.x.push_back(-10 + 20.0 * i / (count - 1));
-  const Eigen::LLT<MatrixXd> factor(4 * correlations(p.x, 5) + MatrixXd::Identity(count, count));
+  const Eigen::LLT<MatrixXd> factor((4 * correlations(p.x, 5) + MatrixXd::Identity(count, count)).eval());
   VectorXd z(count);
   for (double& v : z) v = random.normal();
   const VectorXd y = factor.matrixL() * z;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/lattice.hpp"
 
+#include "targets/decompositions.hpp"
+
 namespace lockstep {
 
 Eigen::VectorXd step_uphill(const Eigen::MatrixXd& hessian, const Eigen::VectorXd& gradient) {

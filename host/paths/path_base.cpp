@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/runs/sharded_engine.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {

@@ -20,6 +20,7 @@
 #include "host/runs/tuner.hpp"
 #include "host/runs/window.hpp"
 #include "kernels/iterations.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {

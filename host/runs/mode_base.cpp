@@ -6,6 +6,7 @@
 
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {
@@ -37,7 +38,7 @@ Matrix common_factor(const std::vector<NormalComponent>& components) {
   Matrix sum = Matrix::Zero(d, d);
   for (const auto& c : components)
     sum += std::exp(-2 * c.log_det() / double(d)) * c.factor * c.factor.transpose();
-  return Matrix((sum / double(components.size())).llt().matrixL());
+  return Matrix((sum / double(components.size())).eval().llt().matrixL());
 }
 
 }  // namespace
@@ -128,7 +129,7 @@ BaseDensity mode_base(const ModeLibrary& library, const Eigen::VectorXd& mean, c
                       bool tied, double defensive) {
   if (library.size() == 1) defensive = kDefensiveOfOne;
   const int d = library.dim();
-  const Eigen::LLT<Matrix> llt(kDefensiveWidening * covariance);
+  const Eigen::LLT<Matrix> llt((kDefensiveWidening * covariance).eval());
   BaseDensity base;
   base.components.push_back(
       {defensive, mean,

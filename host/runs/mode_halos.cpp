@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_halos.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "host/estimators/log_sums.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {
@@ -93,11 +93,11 @@ class HaloSearch {
     if (!value.allFinite() || !gradient.allFinite()) return {};
     const Matrix h =
         factor.transpose() * (gradient.middleCols(dim_, dim_) - gradient.leftCols(dim_)) / (2 * step);
-    const Eigen::LLT<Matrix> precision(0.5 * (h + h.transpose()));
+    const Eigen::LLT<Matrix> precision((0.5 * (h + h.transpose())).eval());
     if (precision.info() != Eigen::Success) return {};
     const Vector slope = factor.transpose() * gradient.col(2 * dim_), newton = precision.solve(slope);
     const Matrix covariance = factor * precision.solve(factor.transpose());
-    const Eigen::LLT<Matrix> own(0.5 * (covariance + covariance.transpose()));
+    const Eigen::LLT<Matrix> own((0.5 * (covariance + covariance.transpose())).eval());
     if (own.info() != Eigen::Success) return {};
     const ByRows l = own.matrixL();
     const Vector place = x + factor * newton;

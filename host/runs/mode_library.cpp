@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_library.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
 #include "host/estimators/log_sums.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 

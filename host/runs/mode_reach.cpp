@@ -13,6 +13,7 @@
 #include "host/runs/mode_starts.hpp"
 #include "host/runs/mode_visits.hpp"
 #include "kernels/random_stream.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {
@@ -121,8 +122,9 @@ class Reach {
     double distance = INFINITY;
     for (int k = 0; k < known.size(); ++k)
       distance = std::min(distance, known.distance(k, centre.data(), distance));
-    const Eigen::LLT<Eigen::MatrixXd> metric(kSeen / std::max(1.0, distance) * precision_ +
-                                             Eigen::MatrixXd::Identity(dim_, dim_) / (radius_ * radius_));
+    const Eigen::LLT<Eigen::MatrixXd> metric((kSeen / std::max(1.0, distance) * precision_ +
+                                              Eigen::MatrixXd::Identity(dim_, dim_) / (radius_ * radius_))
+                                                 .eval());
     other.log_volume = -metric.matrixLLT().diagonal().array().log().sum();
     const Vector way = (metric.matrixU() * (law_.centre - centre)).normalized();
     for (int p = 0; p < kPlanes; ++p) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_shape.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {
@@ -46,8 +47,8 @@ std::optional<Curvature> curvature(PointEngine& points, const Vector& x, const V
   // In units of each axis' own width: axes may be of very different scales.
   const Vector width = h.diagonal().cwiseInverse().cwiseSqrt();
   if (!h.allFinite() || !width.allFinite()) return {};
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(width.asDiagonal() * (0.5 * (h + h.transpose())) *
-                                                    width.asDiagonal());
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(
+      (width.asDiagonal() * (0.5 * (h + h.transpose())) * width.asDiagonal()).eval());
   if (eigen.info() != Eigen::Success) return {};
   const Vector& e = eigen.eigenvalues();
   if (!(e[0] > 0 && e[d - 1] / e[0] < kLongestCondition)) return {};

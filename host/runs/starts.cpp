@@ -2,7 +2,6 @@
 // What the scout's particles become: starting positions, and a full base and metric.
 #include "host/runs/starts.hpp"
 
-#include <Eigen/Dense>
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
@@ -11,6 +10,7 @@
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 #include "kernels/iterations.hpp"
+#include "targets/decompositions.hpp"
 
 namespace lockstep {
 namespace {

@@ -225,7 +225,7 @@ nlohmann::ordered_json from_both(const std::string& weights, const std::string& 
 }
 
 TEST(KnownStarts, OfNarrowModesInTwoDimensionsGiveARightAnswerThatPasses) {
-  const auto s = from_both("0.6, 0.4", "0.05, 0.05", {.iterations = 1000, .chains = 256, .warmup = 1000});
+  const auto s = from_both("0.6, 0.4", "0.05, 0.05", {.iterations = 1000, .chains = 128, .warmup = 500});
   EXPECT_EQ(s["verdict"], "pass") << s["failed_gates"];
   EXPECT_EQ(s["iterations"], 2000);
   EXPECT_LE(s["diagnostics"]["rhat_max"], 1.05);  // what the reader sees is what the gate saw
