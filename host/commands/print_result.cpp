@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kShownItems = 10;
+constexpr std::size_t kShownItems = 10, kShownTourMeans = 4;
 
 void print_method(const RunResult& r, const std::string& base) {
   fmt::print("method {}, base {}\n", r.sampler.name, base);
@@ -143,20 +143,28 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   for (const auto& warning : r.warnings) fmt::print("warning: {}\n", warning);
 }
 
+/// Tours between regenerations, and means over them.
+void print_tours(const SampleResult& r) {
+  const TourMeans& t = r.diagnostics.tours;
+  if (!(t.number > 0)) return;
+  fmt::print("{:.0f} tours of {:.1f} iterations on average{}, independent draws accepted {:.3f}\n", t.number,
+             t.mean_length,
+             t.dropped_draws > 0
+                 ? fmt::format(" ({:.0f} draws from before a mode was learned left out)", t.dropped_draws)
+                 : "",
+             t.acceptance);
+  std::vector<std::string> means;
+  for (std::size_t i = 0; i < std::min(t.mean.size(), kShownTourMeans); ++i)
+    means.push_back(fmt::format("{} {}", r.target.parameters[i], with_error(t.mean[i], t.mean_se[i])));
+  if (t.mean.size() > kShownTourMeans) means.push_back("... (all: diagnostics.tours of --json)");
+  fmt::print("means over tours: {}\n", fmt::join(means, ", "));
+}
+
 }  // namespace
 
 void print_result(const SampleResult& r) {
   fmt::print("{}", estimates_table(r, r.diagnostics.of_draws));
-  if (const TourMeans& t = r.diagnostics.tours; t.number > 0)
-    fmt::print(
-        "{:.0f} tours of {:.1f} iterations on average{}, independent draws accepted {:.3f}; means over "
-        "tours: "
-        "diagnostics.tours of --json\n",
-        t.number, t.mean_length,
-        t.dropped_draws > 0
-            ? fmt::format(" ({:.0f} draws from before a mode was learned left out)", t.dropped_draws)
-            : "",
-        t.acceptance);
+  print_tours(r);
   print_cost(r, r.diagnostics);
 }
 
