@@ -34,6 +34,7 @@ namespace lockstep {
 /// form, if chains go by it, and the epoch. The settings are read by who makes it.
 struct Regeneration : ModeMixture {
   enum Counter { accepted, regenerated, kCounters };
+  enum Setting { spread, level, adaptations, starts, residual };
   /// Fields of a chain: these, then rows of a position (how many of them `Row` says, each).
   enum Number { begun, length, closed, sum_n, sum_nn, made, taken, epoch, waits, kNumbers };
   enum Row { open, sum_s, sum_ss, sum_ns, kRows };
@@ -54,7 +55,17 @@ struct Regeneration : ModeMixture {
             {"level", "what is added to log c, beside the typical log w", 0, -1e3, 1e3},
             {"adaptations",
              "times that q and c are learned anew from what was visited, at regenerations alone", 0, 0, 1e3,
-             true}}};
+             true},
+            {"starts",
+             "where they are learned: descents from random points that the first modes come from, and no "
+             "more "
+             "(0: the usual search)",
+             0, 0, 1e5, true},
+            {"residual",
+             "energy on which later modes are looked for: 0 that of the target, or 1 (log) and 2 "
+             "(difference) "
+             "what known modes leave of it",
+             0, 0, 2, true}}};
   }
   template <class L, class E, class Model, class W>
   LOCKSTEP_FN static Proposal<L, E> begin(const Model& model, const LaunchSpec&, const Draw<L>& draw,

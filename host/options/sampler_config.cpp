@@ -7,6 +7,7 @@
 #include "host/util/settings.hpp"
 #include "host/util/suggest.hpp"
 #include "kernels/iterations.hpp"
+#include "kernels/regeneration.hpp"
 
 namespace lockstep {
 namespace {
@@ -193,6 +194,10 @@ void refuse_idle(const SamplerConfig& c, SettingsReader& s, const RunOptions& ru
     s.no_effect({"scout_particles"}, "chains start at --init " + run.init + ", and no scout searches");
   if (c.instrument == Instrument::bridge && !c.base_sd.empty())
     s.no_effect({"base_inflation", "base_covariance"}, "base_sd is given");
+  if (c.regeneration && !c.learns_modes())
+    s.no_effect({"starts", "residual"}, "sampler.adaptations is 0: nothing is learned while it runs");
+  if (c.first_starts() > 0 && !run.modes.empty())
+    s.refuse("starts", "0 with --modes, which says what is known at first");
   if (c.base == "modes" && !c.mode_jumps)
     s.refuse("mode_jumps", "true with base modes, all of which no trajectory reaches");
   if (std::isfinite(c.model.box)) {
@@ -267,6 +272,14 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   s.finish();
   c.effective = s.effective();
   return c;
+}
+
+bool SamplerConfig::learns_modes() const {
+  return regeneration && regeneration_settings[Regeneration::adaptations] > 0;
+}
+
+int SamplerConfig::first_starts() const {
+  return learns_modes() ? int(regeneration_settings[Regeneration::starts]) : 0;
 }
 
 double read_own_setting(SettingsReader& s, const TransitionSetting& own) {

@@ -39,7 +39,9 @@ struct SamplerConfig {
   bool darting = false, regeneration = false;  // darts in place of jumps; tours (kernels/regeneration.hpp)
   std::vector<double> darting_settings, regeneration_settings;
   /// Whether modes may be learned while it runs (regeneration_learner.hpp).
-  bool learns_modes() const { return regeneration && regeneration_settings[2] > 0; }
+  bool learns_modes() const;
+  /// Of the first search, where others follow at regenerations: its descents. 0: the usual search.
+  int first_starts() const;
   std::vector<std::string>
       network_settings;      // given, of a network of wormholes: idle where there are not two modes
   bool needs_modes = false;  // asks for what is made of modes: a study then searches for them too

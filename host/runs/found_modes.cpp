@@ -40,6 +40,12 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
     if (scouted.particles > 0) plan.least = std::min(scouted.gradients[u], kMostOfShortRuns);
+    if (config.first_starts() > 0) {  // chains learn the others
+      plan.first_starts = config.first_starts();
+      plan.one_round = true;
+      modes.of.push_back(find_modes(context, units[u], options.init, options.modes, std::move(plan)));
+      continue;
+    }
     // Neighbours have one ancestor: evenly spread.
     const int every = (scouted.particles + kParticles - 1) / kParticles;
     for (int p = 0; p < scouted.particles; p += every) {
@@ -54,6 +60,7 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
                 const ScoutResult& scouted, const Adapted& out, FoundModes& modes) {
   if (options.warmup == 0) return false;  // chains are where they began
+  if (config.first_starts() > 0) return false;
   bool any = false, pays = true;
   const std::vector<double> warm_up = out.frozen.warmup_gradients;
   for (std::size_t u = 0; u < modes.of.size(); ++u) {

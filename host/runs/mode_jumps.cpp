@@ -10,6 +10,7 @@
 #include "host/estimators/log_sums.hpp"
 #include "host/runs/wormhole_network.hpp"
 #include "host/util/errors.hpp"
+#include "kernels/regeneration.hpp"
 
 namespace lockstep {
 namespace {
@@ -135,11 +136,14 @@ RunContext with_regeneration(RunContext context, const SamplerConfig& config,
                              const std::vector<SearchResult>& modes) {
   if (!config.regeneration) return context;
   const auto lists = lists_of(units, modes, [&](const ModeLibrary& library) {
-    const double d = library.dim(), widened = 1 + config.regeneration_settings[0] / std::sqrt(d);
+    const double d = library.dim(),
+                 widened = 1 + config.regeneration_settings[Regeneration::spread] / std::sqrt(d);
     auto list = mixture_list(library, widened);
     if (!list.empty())
       list[1] = library.log_total() + 0.5 * d * (std::log(widened) - 1 + 1 / widened) +
-                config.regeneration_settings[1];
+                config.regeneration_settings[Regeneration::level];
+    else if (config.learns_modes())
+      list = {0, 0};  // of no component yet
     return list;
   });
   const auto& all = lists->of_unit;

@@ -169,6 +169,7 @@ class Search {
   std::string reason() {
     if (keeper_.full()) keeper_.drop_negligible();
     if (keeper_.full()) return kSearchModes;
+    if (plan_.one_round) return kSearchStarts;
     const bool enough = result_.starts - result_.foretold >= kManyDescents || result_.starts >= kManyStarts ||
                         spent() + mass_cost() >= kEnough * budget_;
     const bool met = result_.library.size() == 0 || result_.total_hits() > 0;  // not by hints alone
@@ -348,7 +349,7 @@ double SearchResult::total_hits() const {
 }
 bool SearchResult::unsettled() const {
   constexpr double kMost = 0.8;
-  return stopped == kSearchBudget && total_hits() < kMost * starts;
+  return (stopped == kSearchBudget || stopped == kSearchStarts) && total_hits() < kMost * starts;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

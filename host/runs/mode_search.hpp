@@ -34,6 +34,7 @@ struct SearchPlan {
       0;             // where nobody has planned gradients: those that the run will make, of all its chains
   double least = 0;  // then: gradients that it may spend all the same
   int first_starts = 256;  // of the first round; of the next four times as many, up to 1024
+  bool one_round = false;  // and no other
   ResidualEnergyOf residual = ResidualEnergyOf::none;
   double temperature = 1.05;  // of the residual energy
   bool kept = true;           // in checkpoints
@@ -49,7 +50,8 @@ inline SearchPlan search_plan(double scale, double planned) {
 
 /// Why a search ended.
 inline constexpr const char *kSearchHits = "hits", *kSearchBudget = "budget", *kSearchModes = "modes",
-                            *kSearchGiven = "given", *kSearchDimension = "dimension";
+                            *kSearchStarts = "starts", *kSearchGiven = "given",
+                            *kSearchDimension = "dimension";
 
 /// Dimensions beyond which nothing is searched: Hessians and covariances would take gigabytes.
 inline constexpr int kMostSearchedDim = 2000;
@@ -58,7 +60,7 @@ struct SearchResult {
   ModeLibrary library;
   HeldMoments held;
   std::string
-      stopped;  // hits (every mode was found 10 times), budget, modes (as many as may be), given, dimension
+      stopped;  // hits (every mode was found 10 times), budget, modes (as many as may be), starts (one round), given, dimension
   double starts = 0, ended = 0;  // of descents, made or foretold; those that came to rest
   double foretold = 0;           // of the starts: their gradient alone said at which mode a descent would end
   double rejected = 0;           // places where they rest that are no modes: saddles, ridges, noise
@@ -69,6 +71,10 @@ struct SearchResult {
   int listed = 0;     // modes that the places of --modes lead to
   double beside = 0;  // starts from which others than these were looked for (given_points.hpp)
   double least_hits() const, total_hits() const;  // 0: a hint that nobody met
+  /// Whether it ended before it was done.
+  bool cut_short() const {
+    return stopped == kSearchBudget || stopped == kSearchModes || stopped == kSearchStarts;
+  }
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;

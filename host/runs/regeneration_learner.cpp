@@ -22,9 +22,9 @@ RegenerationLearner::RegenerationLearner(const RunContext& context, const Sample
                                          const std::vector<SearchResult>& modes)
     : context_(context), config_(config), options_(options) {
   if (!context.regeneration || !config.learns_modes()) return;
-  spread_ = config.regeneration_settings[0];
-  level_ = config.regeneration_settings[1];
-  most_ = config.regeneration_settings[2];
+  spread_ = config.regeneration_settings[Regeneration::spread];
+  level_ = config.regeneration_settings[Regeneration::level];
+  most_ = config.regeneration_settings[Regeneration::adaptations];
   const UnitList lists = context.regeneration->of(options.units);
   for (std::size_t u = 0; u < options.units.size(); ++u) {
     const auto& list = lists.at(options.units[u]);
@@ -62,6 +62,11 @@ bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
   plan.init_scale = options_.init_scale;
   plan.gradients = most;
   plan.first_starts = 4;
+  plan.residual = ResidualEnergyOf(int(config_.regeneration_settings[Regeneration::residual]));
+  for (int k = 0; k < unit.library.size() && plan.residual != ResidualEnergyOf::none; ++k) {
+    const auto& place = unit.library[k].place;
+    plan.known.push_back(Eigen::Map<const Eigen::VectorXd>(place.data(), Eigen::Index(place.size())));
+  }
   for (Eigen::Index c = 0; c < std::min<Eigen::Index>(x.cols(), kPlaces); ++c)
     plan.particles.insert(plan.particles.end(), x.col(c).begin(), x.col(c).end());
   SearchResult found = search_modes(context, number, plan);
@@ -134,7 +139,6 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
   bool changed = false;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     Unit& unit = units_[u];
-    if (unit.library.size() == 0) continue;
     const std::size_t first = u * per;
     Eigen::MatrixXd x(d, per);
     bool ready = t >= unit.due && unit.epoch < most_;
@@ -144,10 +148,15 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
       ready = ready && field(Regeneration::waits) == 0 &&
               (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == unit.epoch);
     }
-    for (const int k : unit.library.of_points(x, ModeLibrary::By::density, 1))
-      if (k >= 0) unit.visits[k] += 1;
+    if (unit.library.size() > 0)
+      for (const int k : unit.library.of_points(x, ModeLibrary::By::density, 1))
+        if (k >= 0) unit.visits[k] += 1;
     if (!ready) continue;
     if (add_modes(unit, options_.units[u], x, kSearchPart * spent)) drop_tours(engine, u);
+    if (unit.library.size() == 0) {
+      unit.due = 2 * double(t);
+      continue;
+    }
     const auto before = std::exchange(unit.newest, mixture(unit, x,
                                                            {cache.begin() + std::ptrdiff_t(first),
                                                             cache.begin() + std::ptrdiff_t(first + per)}));

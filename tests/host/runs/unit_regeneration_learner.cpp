@@ -204,7 +204,7 @@ TEST(RegenerationLearner, OfOneModeANetworksSettingsAreTaken) {
   const Learning l("wormhole", {{"influence", 0.5}});
   EXPECT_NO_THROW(l.with_all({l.one_mode()}));
   Learning still("wormhole", {{"influence", 0.5}});
-  still.config.regeneration_settings[2] = 0;
+  still.config.regeneration_settings[Regeneration::adaptations] = 0;
   EXPECT_THROW(still.with_all({still.one_mode()}), UserError);
 }
 
@@ -262,6 +262,63 @@ void expect_dropped(const char* sampler) {
 TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) { expect_dropped("hmc"); }
 /// Wormholes lead nowhere before it.
 TEST(RegenerationLearner, ToursThroughLearnedWormholesAreRight) { expect_dropped("wormhole"); }
+
+/// Nothing is known but where four descents end: four chains learn the four modes at times of their own, on either energy, and
+/// the means over tours since are right. Such a search establishes nothing.
+TEST(RegenerationLearner, FromFourDescentsAllModesAreLearned) {
+  RunOptions run = run_of({.target = "scattered",
+                           .target_settings = {{"modes", 4}, {"dim", 5}, {"seed", 3}},
+                           .sampler = "hmc",
+                           .init = "uniform:20"});
+  run.chains = 4;
+  run.warmup = 100;
+  run.iterations = 2048;
+  run.quiet = true;
+  int runs = 0, learned = 0;
+  double sum = 0, square = 0;
+  for (const double residual : {0, 1, 2})
+    for (run.seed = 1; run.seed <= 8; ++run.seed, ++runs) {
+      run.sampler_settings = {
+          {"regeneration", true}, {"adaptations", 9}, {"starts", 4}, {"residual", residual}};
+      const SampleResult r = sample(run);
+      const TourMeans& t = r.diagnostics.tours;
+      EXPECT_EQ(r.diagnostics.modes.shares.size(), 4) << residual << " " << run.seed;
+      EXPECT_EQ(r.verdict, "not established");
+      learned += t.dropped_draws > 0;
+      const double z = (t.mean[0] - r.truth.mean[0]) / t.mean_se[0];
+      sum += z;
+      square += z * z;
+    }
+  EXPECT_GT(learned, runs / 3) << "four descents found all";
+  EXPECT_LT(std::abs(sum) / std::sqrt(runs), 4);
+  EXPECT_LT((square - runs) / std::sqrt(2.0 * runs), 4) << "errors are too small";
+}
+
+/// No mode is known at first: what regenerations go by is empty, until chains lead a search to both.
+TEST(RegenerationLearner, BeginsWithoutAMode) {
+  Learning l;
+  const ModeLibrary both = l.modes[0].library;
+  l.modes[0].library = ModeLibrary(both.dim());
+  const RunContext context = l.with_all(l.modes);
+  RegenerationLearner learner(context, l.config, l.options, l.modes);
+  const auto engine = l.engine(context, 32);
+  begin_at(*engine, both[0], 0.3);
+  LaunchSpec launch;
+  launch.key = context.key;
+  launch.num_leapfrog = 4;
+  launch.record = true;
+  launch.end = 64;
+  engine->advance(launch);
+  for (const double x : engine->position()) ASSERT_TRUE(std::isfinite(x));
+  EXPECT_EQ(learner.library(0).size(), 0);
+  learner.update(*engine, 64, 1e6);
+  EXPECT_EQ(learner.library(0).size(), 2);
+  EXPECT_EQ(learner.dropped_draws(0), 64.0 * 32);
+  launch.begin = 64;
+  launch.end = 512;
+  engine->advance(launch);
+  EXPECT_GT(tours_of(engine->fields(), 1, 32, both.dim())[0].number, 1000);
+}
 
 }  // namespace
 }  // namespace lockstep
