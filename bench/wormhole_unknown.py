@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 7 of Lan, Streets & Shahbaba (2014): ten modes, unknown but for what four random optimisations find.
+"""Modes that searches find from four random optimisations, on -log density and on the energies of Lan, Streets & Shahbaba (2014).
 
     wormhole_unknown.py run LOCKSTEP results.csv [KEY=VALUE ..]     calls LOCKSTEP modes on target scattered
     wormhole_unknown.py table results.csv [picture.png]            modes found against gradients

@@ -25,7 +25,8 @@ SAMPLE = {
                   "second_moment_se": [0.1, 0.1, 0.1], "quantiles": {"5%": [-2, -2, -2], "95%": [2, 2, 2.125]},
                   "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
     "truth": {"mean": [0, 0, 0], "second_moment": [1, 1, 1], "quantities": {"share": 0.3}},
-    "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900, "rhat": [1, 1, 1.2]}}
+    "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900, "rhat": [1, 1, 1.2],
+                    "modes": {"found": 2, "narrowest": 0.875, "shares": [{"place": [1, 2, 3], "share": 0.625, "expected": 0.6}]}}}
 EVIDENCE = {
     **SAMPLE, "command": "evidence", "verdict": "pass", "failed_gates": [], "warnings": [],
     "log_z": {"estimate": 1.0, "se": 0.1, "lower": 0.5, "upper": 1.5}, "truth": {"log_z": 1.1},
@@ -98,7 +99,7 @@ def check_every_picture(folder):
     check_pictures(folder, OF_DRAWS)
     assert page.count("<img ") == len(OF_DRAWS) and page.count("data:image/png;base64,iVBOR") == len(OF_DRAWS)
     for part in ("a &amp; b", "&lt;beware&gt;", "failed", "mystery", "0.250 ± 0.010", "4 of the 64 chains",
-                 "--sampler pe", "true mean", "95 %", "2.125", "R-hat"):
+                 "--sampler pe", "true mean", "95 %", "2.125", "R-hat", "narrower than 0.88 times", "0.625", "1, 2, 3"):
         assert part in page, part
     assert "http" not in page, "the page needs the network"
     status, made, page, said = draw(folder, EVIDENCE)
@@ -148,7 +149,7 @@ def check_numbers():
     plain = [sum((a - b) ** 2 for a, b in zip(row[1:], row)) / 49 / np.var(row) for row in energy]
     assert np.allclose(chain_pictures.bayesian_fraction(energy), plain)
     state = {gate.name: gate.state for gate in gates.gates_of(run_input.Run(SAMPLE, None))}
-    assert state == {"rhat": "failed", "mystery": "failed", "length": "passed", "acceptance": "passed",
+    assert state == {"rhat": "failed", "mystery": "failed", "length": "passed", "modes": "passed", "acceptance": "passed",
                      "divergences": "passed", "weight_ess": "passed"}, state
     unsettled = run_input.Run({**SAMPLE, "verdict": "not established", "failed_gates": ["rhat"]}, None)
     assert gates.gates_of(unsettled)[0].state == "not established"

@@ -156,13 +156,41 @@ def gate_table(run):
 def verdict(run):
     said = run.get("verdict")
     look = {"pass": "pass", "fail": "fail"}.get(said, "open")
-    more = {"pass": "every gate that applies has passed",
+    missed = any("standard errors from the truth" in warning for warning in run.get("warnings") or [])
+    passed = "by what a run can see: the truth known of this target is missed" if missed else "every gate that applies has passed"
+    more = {"pass": passed,
             "fail": f"failed: {', '.join(run.get('failed_gates'))}"}.get(said, "the run is too short to judge")
     page = f'<p class="verdict {look}">Verdict: {text(said)} ({text(more)})</p>\n'
     warnings = run.get("warnings")
     if warnings:
         page += "<ul>" + "".join(f"<li>{text(warning)}</li>" for warning in warnings) + "</ul>\n"
     return page
+
+
+def unseen_modes(run):
+    """What the search may have missed: beside a pass too."""
+    modes = (run.get("diagnostics") or {}).get("modes") or {}
+    if not modes.get("found"):
+        return ""
+    if finite(modes.get("narrowest")):
+        said = (f"Of further modes that hold a tenth of all, those narrower than {plain(modes['narrowest'], 2)} times the widest "
+                "known may have been missed (of wider ones 1 in 20), and any far from these and from the starts.")
+    else:
+        why = modes.get("narrowest_unknown")
+        said = f"Of further modes nothing is known{f', for {why}' if why else ''}."
+    return f"<p>{text(said)}</p>\n"
+
+
+def modes_table(run):
+    """Modes that chains visit, with the share of each and what it should be."""
+    shares = ((run.get("diagnostics") or {}).get("modes") or {}).get("shares") or []
+    if not shares:
+        return ""
+    rows = [["mode", "share", "expected", "place"]]
+    for number, mode in enumerate(shares[:MAX_ROWS], 1):
+        place = ", ".join(plain(x, 3) for x in mode["place"][:6]) + (", .." if len(mode["place"]) > 6 else "")
+        rows.append([str(number), plain(mode.get("share"), 4), plain(mode.get("expected"), 4), place])
+    return "<h2>Modes</h2>\n" + table(rows)
 
 
 def in_short(run):
@@ -192,8 +220,8 @@ def page_of(run, pictures):
     shown = "".join(picture(*one) for one in pictures)
     parts = [f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" '
              f'content="width=device-width">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
-             f"<h1>{title}</h1>\n", verdict(run), in_short(run), "<h2>Gates</h2>\n", gate_table(run),
-             "<h2>Estimates</h2>\n", evidence(run), estimates(run), shown,
+             f"<h1>{title}</h1>\n", verdict(run), unseen_modes(run), in_short(run), "<h2>Gates</h2>\n", gate_table(run),
+             "<h2>Estimates</h2>\n", evidence(run), estimates(run), modes_table(run), shown,
              "<h2>Cost</h2>\n", table([["what", "value"], *scalars(run.get("cost"), COSTS)]),
              "<h2>Diagnostics</h2>\n", diagnostics(run), "<h2>The run</h2>\n", about(run),
              f"<p>run.toml beside this page repeats it: lockstep {text(run.get('command'))} --config run.toml</p>\n",

@@ -266,7 +266,7 @@ std::string of_others(double narrowest, int modes, const std::string& unknown) {
                        unknown.empty() ? "" : ", for " + unknown);
   return fmt::format(
       "Of further modes {} that hold a tenth of all, those narrower than {:.2g} times {}{} may have been "
-      "missed (of wider ones 1 in 20): --init takes hints",
+      "missed (of wider ones 1 in 20), and any far from these and from the starts: --init takes hints",
       modes == 1 ? "within the scale of the starts" : "among or beside these", narrowest,
       modes == 1 ? "this one" : "the widest", narrowest > 1 ? ", as wide as it too," : "");
 }

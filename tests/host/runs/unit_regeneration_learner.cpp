@@ -264,11 +264,11 @@ TEST(RegenerationLearner, ToursFromBeforeAModeWasKnownAreDropped) { expect_dropp
 TEST(RegenerationLearner, ToursThroughLearnedWormholesAreRight) { expect_dropped("wormhole"); }
 
 /// Nothing is known but where four descents end: four chains learn the four modes at times of their own, on either energy, and
-/// the means over tours since are right. Such a search establishes nothing.
+/// the means over tours since are right. No such run passes: its search establishes nothing.
 TEST(RegenerationLearner, FromFourDescentsAllModesAreLearned) {
   RunOptions run = run_of({.target = "scattered",
-                           .target_settings = {{"modes", 4}, {"dim", 5}, {"seed", 3}},
                            .sampler = "hmc",
+                           .target_settings = {{"modes", 4}, {"dim", 5}, {"seed", 3}},
                            .init = "uniform:20"});
   run.chains = 4;
   run.warmup = 100;
@@ -283,7 +283,7 @@ TEST(RegenerationLearner, FromFourDescentsAllModesAreLearned) {
       const SampleResult r = sample(run);
       const TourMeans& t = r.diagnostics.tours;
       EXPECT_EQ(r.diagnostics.modes.shares.size(), 4) << residual << " " << run.seed;
-      EXPECT_EQ(r.verdict, "not established");
+      EXPECT_NE(r.verdict, "pass");
       learned += t.dropped_draws > 0;
       const double z = (t.mean[0] - r.truth.mean[0]) / t.mean_se[0];
       sum += z;
