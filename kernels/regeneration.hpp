@@ -60,7 +60,7 @@ struct Regeneration : ModeMixture {
              "where they are learned: descents from random points that the first modes come from, and no "
              "more "
              "(0: the usual search)",
-             0, 0, 1e5, true},
+             0, 0, 1024, true},
             {"residual",
              "energy on which later modes are looked for: 0 that of the target, or 1 (log) and 2 "
              "(difference) "

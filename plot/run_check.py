@@ -26,7 +26,7 @@ SAMPLE = {
                   "quantities": {"share": 0.25}, "quantities_se": {"share": 0.01}},
     "truth": {"mean": [0, 0, 0], "second_moment": [1, 1, 1], "quantities": {"share": 0.3}},
     "diagnostics": {"acceptance": 0.8, "divergences": 3, "rhat_max": 1.2, "weight_ess": 900, "rhat": [1, 1, 1.2],
-                    "modes": {"found": 2, "narrowest": 0.875, "shares": [{"place": [1, 2, 3], "share": 0.625, "expected": 0.6}]}}}
+                    "modes": {"found": 2, "stopped": "hits", "narrowest": 0.875, "shares": [{"place": [1, 2, 3], "share": 0.625, "expected": 0.6}]}}}
 EVIDENCE = {
     **SAMPLE, "command": "evidence", "verdict": "pass", "failed_gates": [], "warnings": [],
     "log_z": {"estimate": 1.0, "se": 0.1, "lower": 0.5, "upper": 1.5}, "truth": {"log_z": 1.1},

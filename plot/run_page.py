@@ -170,7 +170,7 @@ def verdict(run):
 def unseen_modes(run):
     """What the search may have missed: beside a pass too."""
     modes = (run.get("diagnostics") or {}).get("modes") or {}
-    if not modes.get("found"):
+    if "stopped" not in modes:
         return ""
     if finite(modes.get("narrowest")):
         said = (f"Of further modes that hold a tenth of all, those narrower than {plain(modes['narrowest'], 2)} times the widest "

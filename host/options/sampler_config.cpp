@@ -136,18 +136,17 @@ void read_own_settings(SamplerConfig& c, SettingsReader& s, const RunOptions& ru
 void read_network(SamplerConfig& c, SettingsReader& s) {
   const auto& shared = c.transition->shared;
   if (std::find(shared.begin(), shared.end(), "network") == shared.end()) return;
-  bool worlds = false, own_metric = false;
+  bool worlds = false;
   for (std::size_t k = 0; k < c.settings.size(); ++k) {
     const std::string& name = c.transition->settings[k].name;
     worlds = worlds || (name == "worlds" && c.settings[k] > 1.5);
-    own_metric = own_metric || name == "epsilon";
     if (s.has(name)) c.network_settings.push_back(name);
   }
   if (worlds)
     s.no_effect({"complete"}, "between two worlds wormholes lead from any mode to any");
   else
     s.no_effect({"separation"}, "there is one world unless sampler.worlds is 2");
-  if (own_metric)
+  if (has_own_metric(*c.transition))
     s.no_effect({"metric"}, c.transition->name + " has its own: the identity, but for wormholes");
 }
 

@@ -39,6 +39,15 @@ std::vector<std::string> own_gates(const TransitionInfo& transition) {
   return gates;
 }
 
+}  // namespace
+
+bool has_own_metric(const TransitionInfo& transition) {
+  return std::any_of(transition.settings.begin(), transition.settings.end(),
+                     [](const TransitionSetting& own) { return own.name == "epsilon"; });
+}
+
+namespace {
+
 /// What every sampler with this transition takes.
 Keys transition_keys(const TransitionInfo& transition, const std::string& target_acceptance) {
   Keys keys = {
@@ -78,6 +87,7 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
     }
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
+  if (has_own_metric(transition)) std::erase_if(keys, [](const auto& key) { return key.first == "metric"; });
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
       return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=

@@ -33,6 +33,9 @@ std::string instead_of_sampler(const std::string& name, const std::vector<std::s
 /// The settings that say how long trajectories are.
 inline const std::vector<std::string> kTrajectoryKeys = {"num_leapfrog", "trajectory_time", "jitter"};
 
+/// Whether a transition measures distances by a metric of its own, and takes none.
+bool has_own_metric(const TransitionInfo& transition);
+
 inline constexpr double kExtendedAcceptance = 0.75;  // of HMC on the extended space
 
 }  // namespace lockstep

@@ -185,10 +185,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   f.chains = c.chains;
   const std::size_t by = place(kOfChains, c.of->estimator);
   f.log_z = kOfChains[by].of(r);
-  // Either estimate can be off by more than groups tell: stones where a few rare visits are much of a sum, the other where
-  // beta has not settled. Where beta has no levels of its own neither is known to hold: what they differ by is part of the error.
-  const double apart = std::abs(r.ends.estimate - r.stepping.estimate);
-  if (by == 1 && std::isfinite(apart)) f.log_z = f.log_z.widened(apart);
+  if (by == 1) f.log_z = by_stones(r.stepping, r.ends);
   report_chains(f, r, 1);
   if (c.base_draws) take_in(f, draws, r, job, *context.target);
   for (std::size_t k = 0; k < r.counters.size(); ++k)

@@ -224,6 +224,11 @@ bool needs_short_steps(const StatSums& stats, double transitions) {
   return stats[stat_divergences] > 1e-6 * transitions;
 }
 
+LogZ by_stones(const LogZ& stepping, const LogZ& ends) {
+  const double apart = std::abs(stepping.estimate - ends.estimate);
+  return std::isfinite(apart) ? stepping.widened(apart) : stepping;
+}
+
 RunLength::RunLength(const PathRunOptions& o, double per_iteration, std::int64_t least, std::int64_t chunk)
     : total(o.iterations > 0 ? std::int64_t(double(o.iterations) / (1 - o.discard))
                              : std::max(least, std::int64_t(o.gradients / per_iteration))),
@@ -266,12 +271,18 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   loop.launch.key = context.key;
   loop.launch.num_leapfrog = options.num_leapfrog;
   loop.launch.tempering = options.tempering;
+  const bool stones_tell =
+      options.tempering != Tempering::levels && options.moves.control != Control::plateaus;
+  const auto known_to = [&] {  // the error of what will be reported
+    const LogZ all = ends.value().value();
+    return (stones_tell ? by_stones(stones.stones().value(chains.log_zeta()).value(), all) : all).se;
+  };
   const auto enough = [&](std::int64_t t) {
     const std::int64_t second = t - ends.middle();  // is to be at least a quarter of the first half
     return second > 0 && 4 * second >= ends.middle() - length.discarded && second % (8 * chunk) == 0 &&
            double(t) * per_iteration >= options.least && stats[stat_round_trips] >= kLeastRoundTrips * n &&
            ((options.draws_suffice && tail.total() <= kLittleTail * moments.total()) ||
-            ends.value().value().se < 0.9 * options.se);
+            known_to() < 0.9 * options.se);
   };
   if (!loop.take_up(stats, stones, states, moments, tail, ends)) chains.begin();
   while (loop.next()) {

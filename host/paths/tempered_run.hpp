@@ -60,6 +60,11 @@ struct TemperedOptions : PathRunOptions {
   bool draws_suffice = false;  // for `se`, unless the tail is much of the target
 };
 
+/// log Z by stepping stones where beta is continuous. They can be off by more than groups tell, where a few rare visits are much
+/// of a sum, and so can the estimate with beta integrated out, where beta has not settled: which holds is not known, and what
+/// they differ by is part of the error.
+LogZ by_stones(const LogZ& stepping, const LogZ& ends);
+
 struct TemperedResult : PathRunResult {
   LogZ ends, stepping;           // log Z with beta integrated out, and by stepping stones
   LogZ drift;                    // second half less first half, of the former

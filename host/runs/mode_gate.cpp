@@ -213,7 +213,14 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
   const int n = found.library.size();
   judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
-  if (!found.cut_short()) return;
+  if (found.stopped == kSearchStarts) {
+    if (v.failed.empty()) v.failed = "modes_mass";
+    v.warnings.push_back(
+        "the search for modes was of a few descents (sampler.starts), and chains learned the others: nothing "
+        "says that "
+        "there are no more; leave sampler.starts out for the usual search");
+  }
+  if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
   int once = 0, seldom = 0;
   for (int k = 0; k < n; ++k) {
     const Mode& mode = found.library[k];
@@ -223,9 +230,8 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
   }
   const bool left_out = !has_log_z && found.listed > 0 && found.listed < n;
   if ((seldom > 0 || left_out) && v.failed.empty()) v.failed = "modes_mass";
-  const std::string ended = found.stopped == kSearchModes    ? "ended at as many as are kept"
-                            : found.stopped == kSearchStarts ? "ended with the starts it was given"
-                                                             : "ended with its budget",
+  const std::string ended = found.stopped == kSearchModes ? "ended at as many as are kept"
+                                                          : "ended with its budget",
                     advice = found.full() ? "give those you know by --modes FILE"
                                           : "more --gradients, or give those you know by --modes FILE";
   const auto warn = [&](const std::string& what) {

@@ -142,7 +142,7 @@ RunContext with_regeneration(RunContext context, const SamplerConfig& config,
     if (!list.empty())
       list[1] = library.log_total() + 0.5 * d * (std::log(widened) - 1 + 1 / widened) +
                 config.regeneration_settings[Regeneration::level];
-    else if (config.learns_modes())
+    else if (config.learns_modes() && library.dim() <= kMostSearchedDim)
       list = {0, 0};  // of no component yet
     return list;
   });

@@ -29,7 +29,7 @@ RunContext with_lists(RunContext context, const SamplerConfig& config,
                       const std::vector<std::uint32_t>& units, const std::vector<SearchResult>& modes);
 
 /// The context of a run whose chains begin anew where they can be said to (kernels/regeneration.hpp), if the sampler asks
-/// for it and modes are known. q: their normals by shares of mass, covariances times s = 1 + spread / sqrt(d), so that
+/// for it and modes are known or may be learned. q: their normals by shares of mass, covariances times s = 1 + spread / sqrt(d), so that
 /// beside a normal mode E log w / q is the same in any dimension; c is the typical w of chains in such a mode,
 ///
 ///   log c = log of the modes' mass + d/2 (log s - 1 + 1/s) + level.

@@ -349,7 +349,7 @@ double SearchResult::total_hits() const {
 }
 bool SearchResult::unsettled() const {
   constexpr double kMost = 0.8;
-  return (stopped == kSearchBudget || stopped == kSearchStarts) && total_hits() < kMost * starts;
+  return stopped == kSearchBudget && total_hits() < kMost * starts;
 }
 
 SearchResult search_modes(const RunContext& context, std::uint32_t unit, const SearchPlan& plan) {

@@ -71,10 +71,6 @@ struct SearchResult {
   int listed = 0;     // modes that the places of --modes lead to
   double beside = 0;  // starts from which others than these were looked for (given_points.hpp)
   double least_hits() const, total_hits() const;  // 0: a hint that nobody met
-  /// Whether it ended before it was done.
-  bool cut_short() const {
-    return stopped == kSearchBudget || stopped == kSearchModes || stopped == kSearchStarts;
-  }
   /// Whether the budget ended it before it could say what there is: less than four fifths of the descents ended at the
   /// modes found.
   bool unsettled() const;

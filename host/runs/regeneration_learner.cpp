@@ -55,7 +55,10 @@ bool RegenerationLearner::add_modes(Unit& unit, std::uint32_t number, const Eige
   RunContext context = context_;
   context.jumps = context.regeneration = nullptr;  // of descents nothing follows
   const std::uint64_t seed = (std::uint64_t(context.key.k1) << 32) | context.key.k0;
-  context.key = make_stream_key(seed, "modes " + std::to_string(int(unit.epoch)));
+  // One that found nothing is not made again from the same starts.
+  context.key =
+      make_stream_key(seed, unit.library.size() == 0 ? "first modes " + std::to_string(int(unit.due))
+                                                     : "modes " + std::to_string(int(unit.epoch)));
   context.stages = std::make_shared<Stages>();
   context.progress = std::make_shared<Progress>();
   SearchPlan plan;

@@ -276,12 +276,14 @@ TEST(RegenerationLearner, FromFourDescentsAllModesAreLearned) {
   run.quiet = true;
   int runs = 0, learned = 0;
   double sum = 0, square = 0;
+  std::vector<double> searches;  // gradients, by energy
   for (const double residual : {0, 1, 2})
     for (run.seed = 1; run.seed <= 8; ++run.seed, ++runs) {
       run.sampler_settings = {
           {"regeneration", true}, {"adaptations", 9}, {"starts", 4}, {"residual", residual}};
       const SampleResult r = sample(run);
       const TourMeans& t = r.diagnostics.tours;
+      if (run.seed == 1) searches.push_back(r.cost.search_gradients);
       EXPECT_EQ(r.diagnostics.modes.shares.size(), 4) << residual << " " << run.seed;
       EXPECT_NE(r.verdict, "pass");
       learned += t.dropped_draws > 0;
@@ -290,6 +292,8 @@ TEST(RegenerationLearner, FromFourDescentsAllModesAreLearned) {
       square += z * z;
     }
   EXPECT_GT(learned, runs / 3) << "four descents found all";
+  EXPECT_NE(searches[0], searches[1]) << "both on one energy";
+  EXPECT_NE(searches[1], searches[2]) << "both on one energy";
   EXPECT_LT(std::abs(sum) / std::sqrt(runs), 4);
   EXPECT_LT((square - runs) / std::sqrt(2.0 * runs), 4) << "errors are too small";
 }
