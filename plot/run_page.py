@@ -188,7 +188,9 @@ def modes_table(run):
         return ""
     rows = [["mode", "share", "expected", "place"]]
     for number, mode in enumerate(shares[:MAX_ROWS], 1):
-        place = ", ".join(plain(x, 3) for x in mode["place"][:6]) + (", .." if len(mode["place"]) > 6 else "")
+        rounding = 1e-9 * max(map(abs, mode["place"]))
+        place = ", ".join(plain(0 if abs(x) < rounding else x, 3) for x in mode["place"][:6])
+        place += ", .." if len(mode["place"]) > 6 else ""
         rows.append([str(number), plain(mode.get("share"), 4), plain(mode.get("expected"), 4), place])
     return "<h2>Modes</h2>\n" + table(rows)
 
