@@ -63,7 +63,8 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
        transition.harmonic_mean
            ? "over chains: harmonic (default; careful) or arithmetic (of --paper-settings and rwm)"
            : "over chains: harmonic or arithmetic (default)"},
-      {"metric", "unit, diagonal or dense (default diagonal)"},
+      {"metric", has_own_metric(transition) ? "none to be given: it has its own"
+                                            : "unit, diagonal or dense (default diagonal)"},
       {"adapt", fmt::format("auto (many chains, the scout's metric), windows (Stan's: the replicate's own "
                             "chains learn step and "
                             "metric) or none (needs step_size) (default {})",
@@ -87,7 +88,6 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
     }
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
-  if (has_own_metric(transition)) std::erase_if(keys, [](const auto& key) { return key.first == "metric"; });
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
       return std::find(kTrajectoryKeys.begin(), kTrajectoryKeys.end(), setting.first) !=
