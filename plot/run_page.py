@@ -156,12 +156,12 @@ def gate_table(run):
 def verdict(run):
     said = run.get("verdict")
     look = {"pass": "pass", "fail": "fail"}.get(said, "open")
-    missed = any("standard errors from the truth" in warning for warning in run.get("warnings") or [])
+    warnings = run.get("warnings") or []
+    missed = any("standard errors from the truth" in warning for warning in warnings)
     passed = "by what a run can see: the truth known of this target is missed" if missed else "every gate that applies has passed"
     more = {"pass": passed,
             "fail": f"failed: {', '.join(run.get('failed_gates'))}"}.get(said, "the run is too short to judge")
     page = f'<p class="verdict {look}">Verdict: {text(said)} ({text(more)})</p>\n'
-    warnings = run.get("warnings")
     if warnings:
         page += "<ul>" + "".join(f"<li>{text(warning)}</li>" for warning in warnings) + "</ul>\n"
     return page

@@ -170,6 +170,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
           : 0;
   TemperedOptions o{path_run(job, base.dim(), gradients - check)};
   o.tempering = c.of->tempering;
+  o.stones = place(kOfChains, c.of->estimator) == 1;
   o.moves = {c.of->control, c.transition, c.transition_settings};
   o.chains = c.chains;
   o.start_at_base = c.start_at_base;
@@ -183,9 +184,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   const TemperedResult r = chains.done() ? chains.result() : chains.keep(run_tempered(context, base, on, o));
   MethodResult f;
   f.chains = c.chains;
-  const std::size_t by = place(kOfChains, c.of->estimator);
-  f.log_z = kOfChains[by].of(r);
-  if (by == 1) f.log_z = by_stones(r.stepping, r.ends);
+  f.log_z = o.stones ? by_stones(r.stepping, r.ends) : r.ends;
   report_chains(f, r, 1);
   if (c.base_draws) take_in(f, draws, r, job, *context.target);
   for (std::size_t k = 0; k < r.counters.size(); ++k)

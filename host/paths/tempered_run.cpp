@@ -271,11 +271,9 @@ TemperedResult run_tempered(const RunContext& context, const PathBase& base, con
   loop.launch.key = context.key;
   loop.launch.num_leapfrog = options.num_leapfrog;
   loop.launch.tempering = options.tempering;
-  const bool stones_tell =
-      options.tempering != Tempering::levels && options.moves.control != Control::plateaus;
   const auto known_to = [&] {  // the error of what will be reported
     const LogZ all = ends.value().value();
-    return (stones_tell ? by_stones(stones.stones().value(chains.log_zeta()).value(), all) : all).se;
+    return (options.stones ? by_stones(stones.stones().value(chains.log_zeta()).value(), all) : all).se;
   };
   const auto enough = [&](std::int64_t t) {
     const std::int64_t second = t - ends.middle();  // is to be at least a quarter of the first half

@@ -58,6 +58,7 @@ struct TemperedOptions : PathRunOptions {
   bool start_at_base = false;  // chains begin with draws of the base at beta = 0, not with the pilot's seeds
   double tail = -INFINITY;     // of levels: Delta below which a state counts for TemperedResult::tail
   bool draws_suffice = false;  // for `se`, unless the tail is much of the target
+  bool stones = false;         // log Z is that of by_stones, not with beta integrated out
 };
 
 /// log Z by stepping stones where beta is continuous. They can be off by more than groups tell, where a few rare visits are much

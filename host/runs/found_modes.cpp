@@ -40,15 +40,11 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
     if (plan.gradients == 0)
       plan.iterations = double(options.chains) * double(options.iterations) * config.model.pseudo_samples;
     if (scouted.particles > 0) plan.least = std::min(scouted.gradients[u], kMostOfShortRuns);
-    if (config.first_starts() > 0) {  // chains learn the others
-      plan.first_starts = config.first_starts();
-      plan.one_round = true;
-      modes.of.push_back(find_modes(context, units[u], options.init, options.modes, std::move(plan)));
-      continue;
-    }
+    plan.one_round = config.first_starts() > 0;  // chains learn the others
+    if (plan.one_round) plan.first_starts = config.first_starts();
     // Neighbours have one ancestor: evenly spread.
     const int every = (scouted.particles + kParticles - 1) / kParticles;
-    for (int p = 0; p < scouted.particles; p += every) {
+    for (int p = 0; p < scouted.particles && !plan.one_round; p += every) {
       const auto from = scouted.position.begin() + (std::ptrdiff_t(u) * scouted.particles + p) * d;
       plan.particles.insert(plan.particles.end(), from, from + d);
     }
@@ -59,8 +55,8 @@ FoundModes found_modes(const RunContext& context, const SamplerConfig& config, c
 
 bool more_modes(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
                 const ScoutResult& scouted, const Adapted& out, FoundModes& modes) {
-  if (options.warmup == 0) return false;  // chains are where they began
-  if (config.first_starts() > 0) return false;
+  if (options.warmup == 0 || config.first_starts() > 0)
+    return false;  // chains are where they began, or learn
   bool any = false, pays = true;
   const std::vector<double> warm_up = out.frozen.warmup_gradients;
   for (std::size_t u = 0; u < modes.of.size(); ++u) {

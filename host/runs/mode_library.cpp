@@ -131,6 +131,7 @@ int ModeLibrary::nearest(const double* x, double most) const {
 std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int threads) const {
   constexpr Eigen::Index kAtOnce = 256;
   const Eigen::Index count = x.cols(), modes = size();
+  if (modes == 0) return std::vector<int>(count, -1);
   const RoundCoordinates coordinates(*this, widest_, count > 16 * modes);
   Eigen::ArrayXd offset = Eigen::ArrayXd::Zero(modes);
   for (Eigen::Index k = 0; k < modes && by == By::density; ++k) offset[k] = log_det_[k];

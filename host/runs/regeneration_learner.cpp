@@ -151,9 +151,8 @@ void RegenerationLearner::update(Engine& engine, std::int64_t t, double spent) {
       ready = ready && field(Regeneration::waits) == 0 &&
               (field(Regeneration::begun) == 0 || field(Regeneration::epoch) == unit.epoch);
     }
-    if (unit.library.size() > 0)
-      for (const int k : unit.library.of_points(x, ModeLibrary::By::density, 1))
-        if (k >= 0) unit.visits[k] += 1;
+    for (const int k : unit.library.of_points(x, ModeLibrary::By::density, 1))
+      if (k >= 0) unit.visits[k] += 1;
     if (!ready) continue;
     if (add_modes(unit, options_.units[u], x, kSearchPart * spent)) drop_tours(engine, u);
     if (unit.library.size() == 0) {

@@ -79,6 +79,15 @@ struct Learning {
     return make_engine(with, spec);
   }
 };
+/// Recorded iterations up to `end`.
+LaunchSpec launch_of(const Learning& l, int num_leapfrog, std::uint32_t end) {
+  LaunchSpec launch;
+  launch.key = l.context.key;
+  launch.num_leapfrog = num_leapfrog;
+  launch.record = true;
+  launch.end = end;
+  return launch;
+}
 /// The same of all chains, at the mode.
 void begin_at(Engine& engine, const Mode& mode, double step_size) {
   const int d = engine.dim();
@@ -137,11 +146,7 @@ TEST(RegenerationLearner, LearnsSharesOfVisitsModesAndTheTypicalWeight) {
 
   learner.update(*engine, 128, 1e4);
   EXPECT_EQ(learner.epoch(0), 2) << "what is in no tour waits for nothing";
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = 1;
-  launch.record = true;
-  launch.end = 40;
+  LaunchSpec launch = launch_of(l, 1, 40);
   engine->advance(launch);
   learner.update(*engine, 256, 1e4);
   EXPECT_EQ(learner.epoch(0), 3) << "all tours are by the newest";
@@ -224,10 +229,7 @@ void expect_dropped(const char* sampler) {
   RegenerationLearner learner(context, l.config, l.options, l.modes);
   const auto engine = l.engine(context, kPer);
   begin_at(*engine, both[0], 0.3);
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = 4;
-  launch.record = true;
+  LaunchSpec launch = launch_of(l, 4, 0);
   const auto advance = [&](std::uint32_t end) {
     while (launch.end < end) {
       launch.begin = launch.end;
@@ -307,11 +309,7 @@ TEST(RegenerationLearner, BeginsWithoutAMode) {
   RegenerationLearner learner(context, l.config, l.options, l.modes);
   const auto engine = l.engine(context, 32);
   begin_at(*engine, both[0], 0.3);
-  LaunchSpec launch;
-  launch.key = context.key;
-  launch.num_leapfrog = 4;
-  launch.record = true;
-  launch.end = 64;
+  LaunchSpec launch = launch_of(l, 4, 64);
   engine->advance(launch);
   for (const double x : engine->position()) ASSERT_TRUE(std::isfinite(x));
   EXPECT_EQ(learner.library(0).size(), 0);
