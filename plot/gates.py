@@ -112,7 +112,7 @@ def estimators(run):
         return None
     score, apart, (one, other) = max(pairs)
     return f"{one.replace('_', ' ')} and {other.replace('_', ' ')} {apart:.2g} nats apart" + (
-        f", {score:.1f} standard errors" if score > 0 else "")
+        f", {format(score, '.1f' if score < 1e4 else '.1e')} standard errors" if score > 0 else "")
 
 
 def particles(key):

@@ -136,9 +136,8 @@ Built<Mixture> MixtureTarget::build(TargetInput& in) {
   expect_positive(weights, "weights", "a component must have weight). Leave that component out");
   MixtureParameters p{d, means.values, weights.values, {}, {}};
   if (in.has("sds") == in.has("covariances"))
-    in.fail(
-        "the data give both or neither of sds and covariances (one says how wide each component is). Give "
-        "one");
+    in.fail(std::string("the data give ") + (in.has("sds") ? "both" : "neither") +
+            " of sds and covariances (one says how wide each component is). Give one");
   if (in.has("sds")) {
     const DataArray sds = in.array("sds");
     expect(sds, "sds", {k});

@@ -28,7 +28,7 @@ int whole(TargetInput& in, double v, int low, int high, const std::string& what)
   if (v != std::floor(v) || v < low || v > high) {
     char text[32];
     std::snprintf(text, sizeof text, "%.6g", v);
-    in.fail(what + " is " + text + " (it is a whole number from " + std::to_string(low) + " to " +
+    in.fail(what + " is " + text + " (it must be a whole number from " + std::to_string(low) + " to " +
             std::to_string(high) + "). Correct it");
   }
   return static_cast<int>(v);

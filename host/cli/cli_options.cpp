@@ -24,7 +24,7 @@ const OptionSpec data_dir = {"--data-dir", "DIR", text, what,
                              "Folder in which data files are looked for (default $LOCKSTEP_DATA)."};
 const OptionSpec device = {"--device", "NAME", text, where, "auto (a GPU where there is one), cpu or cuda.",
                            true};
-const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: all)."};
+const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: 0, all)."};
 const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
@@ -107,7 +107,7 @@ std::vector<OptionSpec> run_option_specs(const std::string& command) {
       {"--no-pictures", "", toggle, output,
        modes ? "Leave out modes.png." : "Leave out report.html and its pictures."},
       {"--checkpoint", "SECONDS", number, output,
-       "Save the state every so often (default: only when interrupted)."},
+       "Save the state every so often (default: 0, only when interrupted)."},
       {"--resume", "", toggle, output,
        "Go on with the run in --out: from its checkpoint, or from its start; a finished one is shown."},
       force,

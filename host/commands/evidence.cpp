@@ -86,7 +86,12 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
   const double least = c.is_resumable() && f.iterations > 0
                            ? f.preparation + f.gradients * std::max(1.0, kLeastIterations / f.iterations)
                            : std::max(gradients, kLeastOfOnePass);
-  if (beyond)
+  if (beyond && f.failed.empty())
+    f.warnings.push_back(
+        fmt::format("{:.2g} gradients were taken, {:.2g} of them by search, base and pilot, where "
+                    "--gradients asks for {:.3g}",
+                    gradients, f.preparation, c.gradients));
+  else if (beyond)
     f.warnings.push_back(fmt::format(
         "{:.3g} gradients are not enough: search, base and pilot alone took {:.2g} (of more they "
         "take more), and the shortest run to be judged {:.2g} in all; give --gradients {:.2g} or more",

@@ -132,7 +132,8 @@ std::string far_from_truth(const std::string& name, const LogZ& found, double kn
                            const std::string& advice) {
   const double far = std::abs(found.estimate - known) / found.se;
   if (!(far > most)) return {};
-  return fmt::format("{} is {:.1f} {}: {}", name, far, kFromTruth, advice);
+  return fmt::format("{} is {} {}: {}", name,
+                     far < 1e4 ? fmt::format("{:.1f}", far) : fmt::format("{:.1e}", far), kFromTruth, advice);
 }
 
 void warn_unless_finite(std::vector<std::string>& warnings, const std::string& name,

@@ -283,7 +283,7 @@ int SamplerConfig::first_starts() const {
 
 double read_own_setting(SettingsReader& s, const TransitionSetting& own) {
   const double value = s.in_range(own.name, own.standard, own.least, own.most);
-  if (own.whole && value != std::floor(value)) s.refuse(own.name, "a whole number");
+  if (own.whole && value != std::floor(value)) s.refuse(own.name, "it must be a whole number");
   return value;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/invariance.hpp"
+#include "tests/support/own_data.hpp"
 #include "tests/support/wormholes.hpp"
 
 namespace {
@@ -36,6 +37,20 @@ TEST(Invariance, WormholeMetric) {
         << c.name << ": no log det, not found";
   }
   EXPECT_LE(tests_made, 300) << "the stated rate of false alarms counts fewer tests than were made";
+}
+
+/// And jumps between modes after them: where either part is broken, it is found.
+TEST(Invariance, WormholeMetricWithJumps) {
+  using Flow = KnownWormholes<WormholeMetric>;
+  using Jumps = WithSecondList<KnownModes>;
+  InvarianceCase c;
+  c.name = "wormhole metric and jumps";
+  c.step_size = 0.3;
+  c.iterations = 2;
+  c.chains = 1 << 16;
+  expect_invariant(c, moved<Sequence<Library<Flow>, Library<Jumps>>>(c, 971));
+  EXPECT_GT(judge(moved<Sequence<Tilted<Library<Flow>>, Library<Jumps>>>(c, 972)).worst, limit());
+  EXPECT_GT(judge(moved<Sequence<Library<Flow>, Tilted<Library<Jumps>>>>(c, 973)).worst, limit());
 }
 
 }  // namespace

@@ -111,10 +111,10 @@ TEST(MixtureData, EveryMistakeIsNamed) {
   EXPECT_THAT(mixture_complaint(with(good, "sds", {{1, 1e-20, 1}, {3}})),
               HasSubstr("sds has a standard deviation below 1e-15"));
   EXPECT_THAT(mixture_complaint(with(good, "covariances", full.arrays.at("covariances"))),
-              HasSubstr("both or neither"));
+              HasSubstr("give both of sds and covariances"));
   MemoryInput neither = good;
   neither.arrays.erase("sds");
-  EXPECT_THAT(mixture_complaint(neither), HasSubstr("both or neither"));
+  EXPECT_THAT(mixture_complaint(neither), HasSubstr("give neither of sds and covariances"));
   DataArray s = full.arrays.at("covariances");
   DataArray narrow = s;
   for (int j = 0; j < 3; ++j) narrow.values[9 + j] = narrow.values[9 + 3 * j] = j == 0 ? 1e-32 : 0;
