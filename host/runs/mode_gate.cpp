@@ -100,7 +100,6 @@ void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws&
   for (int k = 0; k < library.size(); ++k)
     for (const Halo& halo : library[k].halos) {
       const double due = std::min(1.0, std::exp(halo.log_mass - log_z));
-      if (!(due > kExpectedShare) || effective * due < kFewVisits) continue;
       ModeLibrary alone(library.dim());
       alone.add(as_mode(halo));
       double near = 0;
@@ -110,12 +109,13 @@ void judge_halos(ModesVerdict& v, const ModeLibrary& library, const HousedDraws&
       }
       const double share = near / total;
       if (share >= due / kGuessed) continue;
-      v.failed = "modes";
+      const bool few = effective * due < kFewVisits;
+      if (!few || v.failed.empty()) v.failed = few ? "modes_mass" : "modes";
       v.warnings.push_back(
           fmt::format("what lies about the mode at x[0] = {:.4g}, {:.3g} times as wide, holds {:.2g} of the "
-                      "draws and should hold "
-                      "some {:.2g}: run longer, or by another method",
-                      library[k].place[0], scale_of(library[k], halo), share, due));
+                      "draws and should hold some {:.2g}{}: run longer, or by another method",
+                      library[k].place[0], scale_of(library[k], halo), share, due,
+                      few ? ", for which there are too few draws" : ""));
     }
 }
 

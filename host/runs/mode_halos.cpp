@@ -19,7 +19,9 @@ constexpr int kRays = 4, kOfRay = kRayPoints / kRays, kHaloDraws = 8, kMostOfDra
 constexpr double kRayFirst = 0.6, kRayRatio = 1.3;  // distances on a ray, in standard deviations of the mode
 constexpr double kSameBend = 0.1, kOtherBend = 0.25;  // relative: second differences of one part; of another
 constexpr double kOfDistance = 0.05;                  // of the distance
-constexpr double kForetold = 1, kLeastHalo = 0.01;
+constexpr double kForetold = 1;
+// A halo counts from a share of all that is known; or of how far a coordinate varies, where it holds a ten-thousandth.
+constexpr double kLeastHalo = 0.01, kLeastOfWide = 1e-4;
 const double kLogUnknown = std::log(5.0);
 
 class HaloSearch {
@@ -34,9 +36,8 @@ class HaloSearch {
   void run() {
     const auto order = library_.by_mass();
     for (int m = 0; m < std::min(int(order.size()), most_used_modes(dim_)); ++m) look_from(order[m]);
-    const double least = library_.log_total() + std::log(kLeastHalo);
     for (int k = 0; k < library_.size(); ++k)
-      std::erase_if(library_[k].halos, [&](const Halo& h) { return !(h.log_mass >= least); });
+      std::erase_if(library_[k].halos, [&](const Halo& h) { return !matters(h); });
   }
 
  private:
@@ -107,9 +108,26 @@ class HaloSearch {
     if (std::isfinite(halo.log_mass) && l.allFinite()) return halo;
     return {};
   }
+  /// Whether it is enough of what is known, or of the variance of a coordinate.
+  bool matters(const Halo& halo) const {
+    const double share = std::exp(halo.log_mass - known_.log_total());
+    if (share >= kLeastHalo || !(share >= kLeastOfWide)) return share >= kLeastHalo;
+    const auto variances = [&](const std::vector<double>& factor) {
+      return factor_of(factor).rowwise().squaredNorm().array().eval();
+    };
+    const Eigen::Map<const Vector> centre(halo.place.data(), dim_);
+    const std::vector<double> shares = known_.shares();
+    Eigen::ArrayXd mean = Eigen::ArrayXd::Zero(dim_), square = mean;  // about its centre
+    for (int k = 0; k < known_.size(); ++k) {
+      const Eigen::ArrayXd away = Eigen::Map<const Vector>(known_[k].place.data(), dim_) - centre;
+      mean += shares[k] * away;
+      square += shares[k] * (away.square() + variances(known_[k].factor));
+    }
+    return (share * (variances(halo.factor) + mean.square()) > kLeastHalo * (square - mean.square())).any();
+  }
   /// Whether the density is what it says, and is not known.
   bool holds(const Halo& halo, RandomStream& random) {
-    if (!(halo.log_mass >= library_.log_total() + std::log(kLeastHalo))) return false;
+    if (!matters(halo)) return false;
     ModeLibrary part(dim_);
     part.add(as_mode(halo));
     const Matrix factor = factor_of(halo.factor);

@@ -15,18 +15,22 @@ namespace {
 using namespace testing;
 using ::testing::Contains;
 
-EvidenceResult of(const std::string& data, const char* method, const char* base = "auto") {
+RunOptions run_on(const std::string& data, const char* command, const char* sampler) {
   RunOptions r;
-  r.command = "evidence";
+  r.command = command;
   r.target = "mixture";
   r.data = run_of({.target = "mixture", .data = data}).data;
-  r.sampler = method;
+  r.sampler = sampler;
   r.device = "cpu";
   r.seed = 1;
+  r.quiet = true;
+  return r;
+}
+EvidenceResult of(const std::string& data, const char* method, const char* base = "auto") {
+  RunOptions r = run_on(data, "evidence", method);
   r.sampler_settings = {{"exact_draws", "none"}, {"base", base}};
   r.chains = 0;
   r.gradients = 4e6;
-  r.quiet = true;
   return std::get<EvidenceResult>(evidence(r));
 }
 
@@ -50,6 +54,34 @@ TEST(ModeHalos, PseudoExtendedChainsMeetThem) {
   EXPECT_LT(std::abs(z[0].estimate), 4 * z[0].se);
   EXPECT_LT(z[0].se, 0.1);
   EXPECT_TRUE(result.failed(0).empty());
+}
+
+/// A thousandth of the mass, and three in ten of the variance: who has not met it says so.
+TEST(ModeHalos, CountWhereTheyAreMuchOfAVariance) {
+  const std::string data = nested(2, {1, 20}, {0.999, 0.001});
+  const double second = 0.999 + 0.001 * 400, limit = family_quantile(1e-4, 36);
+  for (const char* method : {"auto", "st"}) {
+    const EvidenceResult result = of(data, method);
+    EXPECT_EQ(result.verdict, "pass") << method;
+    for (int i = 0; i < 2; ++i)
+      EXPECT_LT(std::abs(result.estimates.second[i] - second), limit * result.estimates.second_se[i])
+          << method;
+  }
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    RunOptions r = run_on(data, "sample", "pe");
+    r.chains = 64;
+    r.seed = seed;
+    const EstimatesSummary met = sample(r).estimates;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_LT(std::abs(met.second[i] - second), limit * met.second_se[i]) << seed;
+      EXPECT_LT(met.second_se[i], 0.2 * second) << seed;
+    }
+    if (seed > 4) continue;
+    r.sampler = "hmc";
+    const SampleResult core = sample(r);
+    ASSERT_LT(core.estimates.second[0], 0.9 * second) << "it was met, and the gate is not asked";
+    EXPECT_NE(core.verdict, "pass") << seed;
+  }
 }
 
 }  // namespace
