@@ -77,10 +77,11 @@ Eigen::VectorXd DrawnDensity::draw(const Draw<double>& draw) const {
 BaseControls::BaseControls(const DrawnDensity& density, std::vector<NormalComponent> normals)
     : density_(density), normals_(std::move(normals)) {
   const int k = int(density.normals.components.size()), j = int(normals_.size()), d = density.normals.dim();
-  const int shares = k, wholes = shares + j + k, all = wholes + (2 * j + k) * d;
+  const int shares = k, wholes = shares + j + k, means = wholes + j * d, all = means + (j + k) * d;
   wholes_ = wholes <= kMost;
+  means_ = means <= kMost;
   axes_ = all <= kMost;
-  count_ = axes_ ? all : wholes_ ? wholes : std::min(shares, kMost);
+  count_ = axes_ ? all : means_ ? means : wholes_ ? wholes : std::min(shares, kMost);
 }
 
 BaseControls::Values BaseControls::at(const Matrix& x) const {
@@ -122,10 +123,10 @@ BaseControls::Values BaseControls::at(const Matrix& x) const {
   for (const NormalComponent& c : normals_) {
     const Array ratio = (Standardised(c, false, x).log_density - log_sum).max(kLeastLog).exp();
     next() = ratio - 1;
-    for (Eigen::Index i = 0; i < d && axes_; ++i) {
+    for (Eigen::Index i = 0; i < d && means_; ++i) {
       const Array apart = x.col(i).array() - c.mean[i];
       next() = apart * ratio;
-      next() = (apart.square() - c.factor.row(i).squaredNorm()) * ratio;
+      if (axes_) next() = (apart.square() - c.factor.row(i).squaredNorm()) * ratio;
     }
   }
   return out;

@@ -23,14 +23,15 @@ struct DrawnDensity {
 /// normals j:
 ///
 ///   s_k - w_k (of all components but the first),  e_j - 1,  s_k (|z|^2 - d),
-///   e_j (x - m_j)_i,  e_j ((x - m_j)_i^2 - C_jii),  s_k z_i,
+///   e_j (x - m_j)_i,
+///   e_j ((x - m_j)_i^2 - C_jii),  s_k z_i,
 ///
 /// for E s_k h(z) = w_k E h(z), z normal, and E e_j h is the mean of h under normal j. As many lines of them are taken as
-/// are at most 512 numbers. Where a target is a mixture of the normals j, importance weights and their products with x_i
+/// are at most 1280 numbers. Where a target is a mixture of the normals j, importance weights and their products with x_i
 /// and x_i^2 are sums of the e_j: then nothing is left uncertain.
 class BaseControls {
  public:
-  static constexpr int kMost = 512;
+  static constexpr int kMost = 1280;
   BaseControls(const DrawnDensity& density, std::vector<NormalComponent> normals);
   int count() const { return count_; }
   struct Values {
@@ -43,7 +44,7 @@ class BaseControls {
  private:
   const DrawnDensity& density_;
   const std::vector<NormalComponent> normals_;
-  bool wholes_ = false, axes_ = false;  // whether the first line is all there, and the second
+  bool wholes_ = false, means_ = false, axes_ = false;  // whether each line is all there
   int count_ = 0;
 };
 

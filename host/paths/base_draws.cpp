@@ -76,7 +76,15 @@ class BaseDrawsRun {
   }
   BaseDraws finish() {
     for (std::size_t g = 0; g < sums_.size(); ++g) found_.sums.push_back(means(g));
-    for (double w : greatest_) found_.greatest = std::max(found_.greatest, w);
+    found_.greatest_moment.assign(2 * layout_.dim, 0.0);
+    found_.beyond = found_.greatest_moment;
+    for (const Unmet& of : unmet_) {
+      found_.greatest = std::max(found_.greatest, of.greatest);
+      for (std::size_t i = 0; i < found_.beyond.size(); ++i) {
+        found_.greatest_moment[i] = std::max(found_.greatest_moment[i], of.moment[i]);
+        found_.beyond[i] += of.beyond[i];
+      }
+    }
     if (std::any_of(found_.sums.begin(), found_.sums.end(),
                     [](const auto& s) { return !(s[MomentLayout::count] > 0); }))
       found_.sums.clear();
@@ -93,7 +101,7 @@ class BaseDrawsRun {
     archive("coefficients", coefficients_);
     archive("sums", sums_);
     archive("controls", control_sums_);
-    archive("greatest", greatest_);
+    archive("unmet", unmet_);
   }
 
  private:
@@ -101,6 +109,17 @@ class BaseDrawsRun {
   struct Block {
     Matrix x, controls;  // [draw][d], [draw][control]
     Vector log_weight, of_base;
+  };
+  /// As BaseDraws has them.
+  struct Unmet {
+    double greatest = 0;
+    std::vector<double> moment, beyond;
+    template <class Archive>
+    void fields(Archive& archive) {
+      archive("greatest", greatest);
+      archive("moment", moment);
+      archive("beyond", beyond);
+    }
   };
   static constexpr int kOfBlock = 128;
   /// So many of each group, each block given to take(group, block): a group's one after the other, groups side by side.
@@ -187,7 +206,8 @@ class BaseDrawsRun {
     each_ = at_once(layout_.dim, groups) / groups;
     most_ = std::min(options_.gradients, found_.number + std::max(each_draw / (kFine * kFine), kLeastDraws));
     sums_.assign(groups, std::vector<double>(layout_.rows(), 0.0));
-    greatest_.assign(groups, 0.0);
+    const std::vector<double> none(2 * layout_.dim, 0.0);
+    unmet_.assign(groups, {0, none, none});
     control_sums_.assign(groups, std::vector<double>(controls_.count(), 0.0));
     return true;
   }
@@ -224,11 +244,27 @@ class BaseDrawsRun {
     with_blocks(each_, [&](std::size_t g, const Block& b) {
       const Eigen::ArrayXd weight = weights(b);
       for (Eigen::Index c = 0; c < b.x.rows(); ++c) add(b, c, weight[c], sums_[g]);
-      greatest_[g] = std::max(greatest_[g], weight.maxCoeff());
+      look_beyond(b, weight, unmet_[g]);
       for (int k = 0; k < controls_.count(); ++k)
         control_sums_[g][std::size_t(k)] += sum_of(b.controls.col(k).data(), int(b.controls.rows()));
     });
     return found_.number + double(each_) * options_.groups <= most_ && !enough();
+  }
+  void look_beyond(const Block& b, const Eigen::ArrayXd& weight, Unmet& of) const {
+    const Eigen::RowVectorXd fitted = coefficients_.row(0);
+    const double z = fitted[MomentLayout::count];
+    const Eigen::ArrayXd beyond =
+        (b.of_base.array() > found_.log_limit).select((b.log_weight.array() - found_.log_scale).exp(), 0);
+    of.greatest = std::max(of.greatest, weight.maxCoeff());
+    const auto take = [&](int moment, const Eigen::ArrayXd& f, int row) {
+      const Eigen::ArrayXd apart = (f - fitted[row] / z).abs();
+      of.moment[moment] = std::max(of.moment[moment], (weight * apart).maxCoeff());
+      of.beyond[moment] += (beyond * apart).sum();
+    };
+    for (int i = 0; i < layout_.dim; ++i) {
+      take(i, b.x.col(i), layout_.mean() + i);
+      take(layout_.dim + i, b.x.col(i).array().square(), layout_.second() + i);
+    }
   }
   double draws_of_group() const { return double(step_ - 2) * each_; }
   double mean_of(std::size_t g, int row) const {
@@ -262,7 +298,7 @@ class BaseDrawsRun {
   double most_ = 0;        // gradients
   Matrix coefficients_;    // [1 + control][row]
   std::vector<std::vector<double>> sums_, control_sums_;  // [group][..], after the trial
-  std::vector<double> greatest_;                          // [group]
+  std::vector<Unmet> unmet_;                              // [group]
 };
 
 }  // namespace

@@ -13,10 +13,12 @@ namespace lockstep {
 /// What draws x of a density b (DrawnDensity: the base, made for it) say of the part of a target where gamma(x) / base(x)
 /// <= c = 100 Z: the rest, which few of them meet and then count for much, is left to chains.
 struct BaseDraws {
-  static constexpr double kLimit = 100;   // c / Z
-  double number = 0, seconds = 0;         // of the trial too; a draw costs a gradient
-  double effective = NAN;                 // (sum w)^2 / sum w^2 of each draw, by the trial
-  double greatest = 0;                    // weight of all draws, in units of e^log_scale
+  static constexpr double kLimit = 100;  // c / Z
+  double number = 0, seconds = 0;        // of the trial too; a draw costs a gradient
+  double effective = NAN;                // (sum w)^2 / sum w^2 of each draw, by the trial
+  double greatest = 0;                   // weight of all draws, in units of e^log_scale
+  /// So too of w |x_i - E x_i|, then of w |x_i^2 - E x_i^2|, [2 d]; and their sums over draws beyond c.
+  std::vector<double> greatest_moment, beyond;
   double log_limit = NAN, log_scale = 0;  // log c; of what the sums are multiples, an estimate of log Z
   /// [group][MomentLayout row]: means of w f(x), w = gamma / b (of weight_square: of w^2 over the number of draws), over a group's draws, by control variates; empty: draws are not worth it.
   std::vector<std::vector<double>> sums;
@@ -30,6 +32,8 @@ struct BaseDraws {
     archive("seconds", seconds);
     archive("effective", effective);
     archive("greatest", greatest);
+    archive("greatest_moment", greatest_moment);
+    archive("beyond", beyond);
     archive("log_limit", log_limit);
     archive("log_scale", log_scale);
     archive("sums", sums);
@@ -59,11 +63,11 @@ double base_draws_memory(int dim, int groups);
 ///   Z = E_b[w; up to c] / (1 - q),   E f = (1 - q) E_b[w f; up to c] / E_b[w; up to c] + q E[f | beyond].
 ///
 /// Errors by the jackknife over groups of both, and beside them what neither may have met: one more draw of the greatest
-/// weight, one visit of the chains, and what no state was kept of. Nothing where draws were not made, or over a
+/// weight, or that weighs most for a moment, what draws beyond c say of it where chains have hardly been there, one visit of the chains, and what no state was kept of. Nothing where draws were not made, or over a
 /// fiftieth of the target is beyond c.
 struct Combined {
   static constexpr double kMostBeyond = 0.02;
-  /// What so many draws leave uncertain of Z for want of one more.
+  /// What so many draws leave uncertain of Z for want of one more, over Z.
   static double unmet(const BaseDraws& draws) { return draws.greatest / draws.number; }
   LogZ log_z{NAN, NAN};
   WeightedMoments moments;

@@ -59,17 +59,22 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
                  : s[r] / (1 - q);
     }
   }
-  const double unmet = Combined::unmet(draws) + 1 / all.top + (states > 0 ? 0 : out.beyond);
+  const double visit = 1 / all.top + (states > 0 ? 0 : out.beyond), unmet = Combined::unmet(draws) + visit;
   out.log_z = log_mean(z, draws.log_scale).value().widened(unmet);
   out.moments = weighted_moments(layout, sums);
   WeightedMoments& m = out.moments;
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const double sd = std::sqrt(std::max(0.0, m.variance(int(i))));
-    const LogZ mean = LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}.widened(unmet * sd);
+    const auto without = [&](std::size_t moment, double scale) {
+      return std::max(unmet * scale, draws.greatest_moment[moment] / draws.number + visit * scale) +
+             draws.beyond[moment] / draws.number / std::max(1.0, all.tail);
+    };
+    const LogZ mean =
+        LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}.widened(without(i, sd));
     m.mean_se[i] = mean.se;
     m.mean_unscaled_se[i] = mean.unscaled_se;
     m.mean_df[i] = mean.df;
-    m.second_se[i] = std::hypot(m.second_se[i], unmet * m.second[i]);
+    m.second_se[i] = std::hypot(m.second_se[i], without(m.mean.size() + i, m.second[i]));
   }
   for (std::size_t i = 0; i < m.quantity.size(); ++i) {
     if (m.quantity_se[i] == 0) continue;
