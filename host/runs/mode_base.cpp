@@ -14,7 +14,7 @@ namespace {
 using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix = Eigen::MatrixXd;
 
-constexpr int kMostOwnRows = 50, kMostOwn = 16, kMostOwnNumbers = 1 << 15;
+constexpr int kMostOwnRows = 50, kMostOwn = 16, kMostOwnNumbers = 1 << 17;
 constexpr double kDefensiveWidening = 1.5, kWidening = 1.2;  // of covariances
 constexpr double kFloor = 0.02;                              // of an even share
 constexpr double kDefensiveOfOne = 0.5;

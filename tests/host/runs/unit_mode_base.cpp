@@ -163,7 +163,8 @@ TEST(ModeBase, HasMatricesOfTheirOwnForFewModesOfDifferentShapes) {
   EXPECT_FALSE(wants_tied_base(of(10, 10, 3)));
   EXPECT_FALSE(wants_tied_base(of(40, 10, 10)));
   EXPECT_TRUE(wants_tied_base(of(10, 17, 3)));  // many
-  EXPECT_TRUE(wants_tied_base(of(100, 4, 10)));
+  EXPECT_FALSE(wants_tied_base(of(100, 10, 10)));
+  EXPECT_TRUE(wants_tied_base(of(100, 14, 10)));
 }
 
 TEST(ModeBase, IsNoLongerThanIsPlannedFor) {
