@@ -325,7 +325,7 @@ TEST(SamplerConfig, WholeSettingsAreReadAlikeForSamplersAndMethods) {
   } catch (const UserError& e) {
     EXPECT_EQ(
         std::string(e.what()),
-        "setting most of method slice is 2.5 (a whole number). Correct it, or leave it out for its default.");
+        "setting most of method slice is 2.5 (it must be a whole number). Correct it, or leave it out for its default.");
   }
 }
 
