@@ -323,9 +323,9 @@ TEST(SamplerConfig, WholeSettingsAreReadAlikeForSamplersAndMethods) {
   try {
     read({{"most", 2.5}});
   } catch (const UserError& e) {
-    EXPECT_EQ(
-        std::string(e.what()),
-        "setting most of method slice is 2.5 (it must be a whole number). Correct it, or leave it out for its default.");
+    EXPECT_EQ(std::string(e.what()),
+              "setting most of method slice is 2.5 (it must be a whole number). Correct it, or leave it out "
+              "for its default.");
   }
 }
 
