@@ -134,7 +134,8 @@ TEST_F(TargetInputTest, MisspeltEntriesAreRefusedOthersAllowed) {
       "mean weights?");
   EXPECT_SAYS(complaint(with_data("{" + good + R"(, "covariance": [1, 2]})")), "Did you mean covariances?");
   EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1], "sd": [2]})")), "Did you mean sds?");
-  EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1]})")), "give neither of sds and covariances");
+  EXPECT_SAYS(complaint(with_data(R"({"means": [[1]], "weights": [1]})")),
+              "give neither of sds and covariances");
   EXPECT_SAYS(
       complaint(with_data(R"({"means": [[1]], "weight": [1], "sds": [2]})")),
       "lack 'weights' (the density is not defined without it); entry 'weight' is unknown: did you mean "
