@@ -76,15 +76,7 @@ class BaseDrawsRun {
   }
   BaseDraws finish() {
     for (std::size_t g = 0; g < sums_.size(); ++g) found_.sums.push_back(means(g));
-    found_.greatest_moment.assign(2 * layout_.dim, 0.0);
-    found_.beyond = found_.greatest_moment;
-    for (const Unmet& of : unmet_) {
-      found_.greatest = std::max(found_.greatest, of.greatest);
-      for (std::size_t i = 0; i < found_.beyond.size(); ++i) {
-        found_.greatest_moment[i] = std::max(found_.greatest_moment[i], of.moment[i]);
-        found_.beyond[i] += of.beyond[i];
-      }
-    }
+    for (const BaseDraws::Unmet& of : unmet_) found_.unmet.take_in(of);
     if (std::any_of(found_.sums.begin(), found_.sums.end(),
                     [](const auto& s) { return !(s[MomentLayout::count] > 0); }))
       found_.sums.clear();
@@ -109,17 +101,6 @@ class BaseDrawsRun {
   struct Block {
     Matrix x, controls;  // [draw][d], [draw][control]
     Vector log_weight, of_base;
-  };
-  /// As BaseDraws has them.
-  struct Unmet {
-    double greatest = 0;
-    std::vector<double> moment, beyond;
-    template <class Archive>
-    void fields(Archive& archive) {
-      archive("greatest", greatest);
-      archive("moment", moment);
-      archive("beyond", beyond);
-    }
   };
   static constexpr int kOfBlock = 128;
   /// So many of each group, each block given to take(group, block): a group's one after the other, groups side by side.
@@ -250,7 +231,7 @@ class BaseDrawsRun {
     });
     return found_.number + double(each_) * options_.groups <= most_ && !enough();
   }
-  void look_beyond(const Block& b, const Eigen::ArrayXd& weight, Unmet& of) const {
+  void look_beyond(const Block& b, const Eigen::ArrayXd& weight, BaseDraws::Unmet& of) const {
     const Eigen::RowVectorXd fitted = coefficients_.row(0);
     const double z = fitted[MomentLayout::count];
     const Eigen::ArrayXd beyond =
@@ -298,10 +279,20 @@ class BaseDrawsRun {
   double most_ = 0;        // gradients
   Matrix coefficients_;    // [1 + control][row]
   std::vector<std::vector<double>> sums_, control_sums_;  // [group][..], after the trial
-  std::vector<Unmet> unmet_;                              // [group]
+  std::vector<BaseDraws::Unmet> unmet_;                   // [group]
 };
 
 }  // namespace
+
+void BaseDraws::Unmet::take_in(const Unmet& other) {
+  greatest = std::max(greatest, other.greatest);
+  moment.resize(other.moment.size());
+  beyond.resize(other.beyond.size());
+  for (std::size_t i = 0; i < beyond.size(); ++i) {
+    moment[i] = std::max(moment[i], other.moment[i]);
+    beyond[i] += other.beyond[i];
+  }
+}
 
 LogZ BaseDraws::log_z() const {
   std::vector<double> z;

@@ -16,9 +16,19 @@ struct BaseDraws {
   static constexpr double kLimit = 100;  // c / Z
   double number = 0, seconds = 0;        // of the trial too; a draw costs a gradient
   double effective = NAN;                // (sum w)^2 / sum w^2 of each draw, by the trial
-  double greatest = 0;                   // weight of all draws, in units of e^log_scale
-  /// So too of w |x_i - E x_i|, then of w |x_i^2 - E x_i^2|, [2 d]; and their sums over draws beyond c.
-  std::vector<double> greatest_moment, beyond;
+  /// What draws say of those that were not made, in units of e^log_scale.
+  struct Unmet {
+    double greatest = 0;  // weight
+    /// The greatest w |x_i - E x_i|, then w |x_i^2 - E x_i^2|, [2 d]; and their sums over draws beyond c.
+    std::vector<double> moment, beyond;
+    void take_in(const Unmet& other);
+    template <class Archive>
+    void fields(Archive& archive) {
+      archive("greatest", greatest);
+      archive("moment", moment);
+      archive("beyond", beyond);
+    }
+  } unmet;
   double log_limit = NAN, log_scale = 0;  // log c; of what the sums are multiples, an estimate of log Z
   /// [group][MomentLayout row]: means of w f(x), w = gamma / b (of weight_square: of w^2 over the number of draws), over a group's draws, by control variates; empty: draws are not worth it.
   std::vector<std::vector<double>> sums;
@@ -31,9 +41,7 @@ struct BaseDraws {
     archive("number", number);
     archive("seconds", seconds);
     archive("effective", effective);
-    archive("greatest", greatest);
-    archive("greatest_moment", greatest_moment);
-    archive("beyond", beyond);
+    archive("unmet", unmet);
     archive("log_limit", log_limit);
     archive("log_scale", log_scale);
     archive("sums", sums);
@@ -63,12 +71,13 @@ double base_draws_memory(int dim, int groups);
 ///   Z = E_b[w; up to c] / (1 - q),   E f = (1 - q) E_b[w f; up to c] / E_b[w; up to c] + q E[f | beyond].
 ///
 /// Errors by the jackknife over groups of both, and beside them what neither may have met: one more draw of the greatest
-/// weight, or that weighs most for a moment, what draws beyond c say of it where chains have hardly been there, one visit of the chains, and what no state was kept of. Nothing where draws were not made, or over a
-/// fiftieth of the target is beyond c.
+/// weight, or that weighs most for a moment, what draws beyond c say of it where chains have hardly been there, one visit of
+/// the chains, and what no state was kept of. Nothing where draws were not made, or over a fiftieth of the target is
+/// beyond c.
 struct Combined {
   static constexpr double kMostBeyond = 0.02;
   /// What so many draws leave uncertain of Z for want of one more, over Z.
-  static double unmet(const BaseDraws& draws) { return draws.greatest / draws.number; }
+  static double unmet(const BaseDraws& draws) { return draws.unmet.greatest / draws.number; }
   LogZ log_z{NAN, NAN};
   WeightedMoments moments;
   double beyond = NAN;  // q

@@ -66,8 +66,8 @@ std::optional<Combined> combined(const TargetInstance& target, bool covariance, 
   for (std::size_t i = 0; i < m.mean.size(); ++i) {
     const double sd = std::sqrt(std::max(0.0, m.variance(int(i))));
     const auto without = [&](std::size_t moment, double scale) {
-      return std::max(unmet * scale, draws.greatest_moment[moment] / draws.number + visit * scale) +
-             draws.beyond[moment] / draws.number / std::max(1.0, all.tail);
+      return std::max(unmet * scale, draws.unmet.moment[moment] / draws.number + visit * scale) +
+             draws.unmet.beyond[moment] / draws.number / std::max(1.0, all.tail);
     };
     const LogZ mean =
         LogZ{m.mean[i], m.mean_se[i], m.mean_unscaled_se[i], m.mean_df[i]}.widened(without(i, sd));
