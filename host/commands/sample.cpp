@@ -57,6 +57,10 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         "is not in "
         "the means over tours (a longer run, or another sampler.spread or sampler.level)",
         100 * r.tours[0].closed_share);
+  if (config.recycle && !r.interrupted && (r.recycled.empty() || !r.recycled[0].moments))
+    add("sampler.recycle brought nothing: {}", r.recycled.empty() || r.recycled[0].states == 0
+                                                   ? "no mode is known"
+                                                   : "the chains' own means are known better");
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
@@ -91,7 +95,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.acceptance = e.acceptance;
   d.step_size = mean_of(r.frozen.step_size);
   const double n = config.model.pseudo_samples;
-  const double each = e.gradients / (double(r.units[0].iterations) * run.chains * n);
+  const double each = r.units[0].stats[stat_gradients] / (double(r.units[0].iterations) * run.chains * n);
   if (each > 0) d.num_leapfrog = each - r.followers;
   d.trajectory_time = config.transition->trajectory ? mean_of(r.frozen.trajectory_time) : NAN;
   d.divergences = r.units[0].stats[stat_divergences];
@@ -109,6 +113,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.beta_spread = e.beta_spread;
   if (target.names_modes()) d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
+  if (!r.recycled.empty()) d.counters.emplace_back("recycled_states", r.recycled[0].states);
   if (!r.tours.empty()) d.tours = r.tours[0];
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;
@@ -140,7 +145,7 @@ MemoryPlan memory_of(const RunContext& context, const RunOptions& run, const Sam
 SampleResult result_of(const RunOptions& run, const RunContext& context, const SamplerConfig& config,
                        const ChainRunResult& r) {
   const TargetInstance& target = *context.target;
-  Estimates e = estimate(r.units[0]);
+  Estimates e = estimate_unit(r, 0);
   const DrawFigures figures = draw_figures(target, r, run.thin, context.threads);
   judge_ranks(e, figures);
   SampleResult s;

@@ -262,8 +262,12 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   if (c.darting) s.no_effect({"mode_jumps"}, "sampler.darting takes their place");
   c.mode_jumps = !c.transition->alone && (c.darting || s.get("mode_jumps", true));
   c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
+  c.recycle = s.get("recycle", false);
+  if (c.recycle && pe) s.refuse("recycle", "false with sampler pe, whose states are of several samples");
+  if (c.recycle && c.regeneration)
+    s.refuse("recycle", "false with sampler.regeneration, whose means are those over tours");
   c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || c.darting || c.regeneration ||
-                  !c.transition->shared.empty();
+                  c.recycle || !c.transition->shared.empty();
   reads_exact_draws(s);  // no sampler makes use of them
   read_own_settings(c, s, run, transitions);
   read_network(c, s);

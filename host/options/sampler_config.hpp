@@ -38,6 +38,7 @@ struct SamplerConfig {
   bool mode_jumps = true;                      // where the run searches for modes
   bool darting = false, regeneration = false;  // darts in place of jumps; tours (kernels/regeneration.hpp)
   std::vector<double> darting_settings, regeneration_settings;
+  bool recycle = false;  // means over all places that jumps lead to (recycling.hpp)
   /// Whether modes may be learned while it runs (regeneration_learner.hpp).
   bool learns_modes() const;
   /// Of the first search, where others follow at regenerations: its descents. 0: the usual search.

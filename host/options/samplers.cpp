@@ -74,6 +74,10 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
       {"mode_jumps",
        "whether chains also jump between the modes that are found (default true; in a study false)"},
+      {"recycle",
+       "sample: means over all modes where a draw might as well be, and their mirror images: a quarter of "
+       "the gradients "
+       "(default false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
   if (!transition.alone)
     for (const auto& [name, help] :

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/paths/state_moments.hpp"
+#include "host/runs/state_moments.hpp"
 #include "host/util/clock.hpp"
 #include "targets/registry.hpp"
 

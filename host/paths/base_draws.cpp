@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "host/paths/base_fit.hpp"
-#include "host/paths/state_moments.hpp"
+#include "host/runs/state_moments.hpp"
 #include "host/util/clock.hpp"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/tempering.hpp"
-#include "host/paths/state_moments.hpp"
+#include "host/runs/state_moments.hpp"
 #include "host/runs/run.hpp"
 
 namespace lockstep {

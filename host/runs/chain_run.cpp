@@ -57,13 +57,14 @@ std::int64_t iterations_for(double budget, Gradients&& gradients) {
 RunEnd end_of(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
               const LaunchSpec& launch, const Frozen& f) {
   RunEnd end{std::vector<std::int64_t>(options.units.size(), options.iterations)};
-  if (options.gradients > 0 && gradients_of(context, config, launch, f, 0, 0) < 0)
-    end.gradients.assign(options.units.size(), options.gradients);
+  const double paid = options.gradients * (config.recycle ? 1 - kRecyclingShare : 1);
+  if (paid > 0 && gradients_of(context, config, launch, f, 0, 0) < 0)
+    end.gradients.assign(options.units.size(), paid);
   const int samples = f.model.pseudo_samples;
   for (std::size_t u = 0; u < end.last.size(); ++u) {
-    if (options.gradients > 0) {
+    if (paid > 0) {
       const double before = options.whole_budget ? f.preparation(u) : 0;
-      const double left = options.gradients - before, of_one = left / (double(options.chains) * samples);
+      const double left = paid - before, of_one = left / (double(options.chains) * samples);
       if (end.gradients.empty()) {
         end.last[u] = iterations_for(of_one, [&](std::int64_t t) {
           if (t % 65536 == 0) context.tell("warm-up", 1);  // answers Ctrl-C
@@ -214,10 +215,12 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
   return result;
 }
 
-/// Where there is one unit, its chains may have come upon more modes.
+/// Where there is one unit, its chains may have come upon more modes; they are not among those that it recycles by, which are
+/// to know nothing of its draws.
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult r = recorded_chains(context, config, options);
+  if (config.recycle && !r.modes.empty() && !r.interrupted) r.recycled = recycle(context, options.units, r);
   if (r.modes.empty() || r.interrupted || options.units.size() > 1) return r;
   const std::vector<double> equally;
   const SearchPlan plan =

@@ -8,6 +8,7 @@
 #include "host/runs/checkpoint.hpp"
 #include "host/runs/mode_jumps.hpp"
 #include "host/runs/overview.hpp"
+#include "host/runs/recycling.hpp"
 #include "host/runs/scout.hpp"
 #include "host/runs/stored_draws.hpp"
 
@@ -106,8 +107,9 @@ struct Adapted {
 };
 
 struct ChainRunResult : Adapted {
-  int followers = 0;             // RunContext::followers
-  std::vector<TourMeans> tours;  // [unit], where chains begin anew
+  int followers = 0;               // RunContext::followers
+  std::vector<TourMeans> tours;    // [unit], where chains begin anew
+  std::vector<Recycled> recycled;  // [unit], where the sampler recycles
   std::vector<UnitMoments> units;
   std::vector<LogZ> log_z;  // [unit], where the sampler gives it (bridge on [0, 1])
   StoredDraws draws;        // where asked for

@@ -182,7 +182,7 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   double gradients = 0;
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
-    Estimates e = estimate(r.units[u]);
+    Estimates e = estimate_unit(r, u);
     const ModesVerdict modes = judge_modes(r, u, e, context.threads);
     widen(e, modes.least);
     ReplicateRows rows(part.rows, s.label, u, e.gradients);

@@ -74,6 +74,7 @@ void ReplicateRows::add(const EvidenceResult& found, const TargetInstance& targe
         truth.second_moment(i));
   // Of a target whose truth is unknown the covariance is zeros.
   const bool known = !std::isnan(truth.mean[0]);
+  if (known && !e.mean.empty()) add_relative_error(e.mean, truth.mean);
   if (known && !e.covariance.empty()) add_error("covariance_error", e.covariance, truth.covariance);
   for (std::size_t q = 0; !e.quantities.empty() && q < target.quantities().size(); ++q) {
     const std::string& name = target.quantities()[q];

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "host/paths/state_moments.hpp"
+#include "host/runs/state_moments.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/statistics.hpp"
 

@@ -77,6 +77,11 @@ TEST_F(SharedRuns, OfSampleWriteTheFilesOfOne) {
                    "--iterations", "300", "--draws", "--thin", "3", "--warmup-draws"},
                   {"draws.nc"});
 }
+TEST_F(SharedRuns, OfRecycledDrawsWriteTheFilesOfOne) {
+  expect_the_same({"sample", "--target", "welling_teh", "--sampler", "hmc", "--chains", "40", "--warmup",
+                   "100", "--gradients", "3e4", "--set", "sampler.recycle=true"},
+                  {});
+}
 TEST_F(SharedRuns, OfPseudoExtendedSampleWriteTheFilesOfOne) {
   expect_the_same({"sample", "--target", "mixture20", "--sampler", "pe", "--chains", "10", "--warmup", "100",
                    "--iterations", "300", "--draws", "--weighted-draws", "--se", "0.001"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/paths/state_moments.hpp"
+#include "host/runs/state_moments.hpp"
 
 #include <algorithm>
 
