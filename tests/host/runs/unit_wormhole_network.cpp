@@ -142,6 +142,27 @@ TEST(WormholeNetwork, DefaultStepsAreNotShortenedByTheFlow) {
   EXPECT_LT(wormhole, 2 * hmc);
 }
 
+/// Users read them by these names in summaries; whatever is not accepted has one cause.
+TEST(WormholeNetwork, RejectionsAreCountedByCause) {
+  const std::vector<std::string> causes = {"rejected_unsolved", "rejected_no_way_back", "rejected_crowded",
+                                           "rejected_outside", "rejected_by_ratio"};
+  for (const std::string sampler : {"wormhole", "wormhole_metric"}) {
+    const Outcome out = whole_run(
+        "welling_teh", sampler,
+        {{"mode_jumps", false}, {"num_leapfrog", 4}, {"step_size", sampler == "wormhole" ? 0.7 : 0.1}});
+    const UnitMoments& unit = out.result.units[0];
+    double rejected = 0;
+    int seen = 0;
+    for (const auto& [name, count] : counters_of(unit, *out.config.transition)) {
+      EXPECT_EQ(std::count(causes.begin(), causes.end(), name), 1) << name;
+      rejected += count;
+      seen += count > 0;
+    }
+    EXPECT_GE(seen, 2) << sampler;
+    EXPECT_EQ(rejected, double(unit.iterations) * unit.chains - unit.stats[stat_accepted]) << sampler;
+  }
+}
+
 TEST(WormholeNetwork, SettingsAreRefusedWhereThereIsOneMode) {
   try {
     whole_run("gaussian", "wormhole", {{"worlds", 2}});
