@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/estimators/log_sums.hpp"
 #include "host/runs/chain_run.hpp"
 #include "host/runs/state_moments.hpp"
 
@@ -44,8 +43,6 @@ OrbitPoints Orbits::of(const Eigen::MatrixXd& x, int threads) const {
 
 namespace {
 
-constexpr int kMostSums = 8192;  // of all chains, as Batches
-
 /// Adds an orbit's points by weight to sums as MomentLayout has them; the draw itself where no point has a density.
 void add_orbit(const TargetInstance& target, const MomentLayout& layout, const PointEngine::Rows& points,
                const Eigen::VectorXd& log_weight, const Eigen::VectorXd& x, std::vector<double>& sums) {
@@ -82,32 +79,37 @@ WeightedMoments with_unmet(WeightedMoments m, double states, const TargetInstanc
   return m;
 }
 
-/// One unit's chains are those from `first` on of all in the overview.
+/// Sums as chains would leave them that had made `taken` iterations.
+UnitMoments empty_moments(const UnitMoments& own, std::int64_t taken) {
+  constexpr int kMostSums = 8192;  // batches of all chains, as Batches
+  UnitMoments m;
+  m.layout = own.layout;
+  m.chains = own.chains;
+  m.iterations = taken;
+  const std::int64_t most = std::clamp(kMostSums / own.chains, 8, 128);
+  m.batch_length = (taken + most - 1) / most;
+  m.batches = int((taken + m.batch_length - 1) / m.batch_length);
+  m.stats = own.stats;
+  m.sums.assign(std::size_t(m.chains) * m.batches * m.layout.rows(), 0.0);
+  return m;
+}
+
 Recycled recycle_unit(const RunContext& context, std::uint32_t number, const ChainRunResult& run,
                       std::size_t unit) {
   const UnitMoments& own = run.units[unit];
   const ModeLibrary& library = run.modes[run.modes.size() == 1 ? 0 : unit].library;
-  Recycled recycled;
-  if (library.size() == 0) return recycled;
-  const Orbits orbits(library);
   const int d = library.dim(), chains = own.chains;
   const std::vector<float> all = run.overview.of_chains(int(unit) * chains, chains);
+  const std::int64_t draws = std::int64_t(all.size()) / (std::int64_t(chains) * d);
+  Recycled recycled;
+  if (library.size() == 0 || draws < 2) return recycled;
+  const Orbits orbits(library);
   const double paid = kRecyclingShare / (1 - kRecyclingShare) * own.stats[stat_gradients];
-  const std::int64_t draws = std::int64_t(all.size()) / (std::int64_t(chains) * d),
-                     affordable = std::max<std::int64_t>(2, std::int64_t(paid / orbits.size() / chains)),
+  // Not one in two: of chains that jump to and fro one side alone would be taken.
+  const std::int64_t affordable = std::max<std::int64_t>(2, std::int64_t(paid / orbits.size() / chains)),
                      step = (draws + affordable - 1) / affordable | 1, taken = (draws + step - 1) / step;
-  if (draws < 2) return recycled;
-
-  UnitMoments m;
-  m.layout = own.layout;
-  m.chains = chains;
-  m.iterations = taken;
-  const std::int64_t most = std::clamp(kMostSums / chains, 8, 128);
-  m.batch_length = (taken + most - 1) / most;
-  m.batches = int((taken + m.batch_length - 1) / m.batch_length);
-  m.stats = own.stats;
+  UnitMoments m = empty_moments(own, taken);
   const int rows = m.layout.rows();
-  m.sums.assign(std::size_t(chains) * m.batches * rows, 0.0);
   PointEngine engine(context, number, std::clamp((1 << 21) / d, 64, 4096));
   const std::int64_t states = taken * chains, at_once = std::max(1, engine.points() / orbits.size());
   PointEngine::Rows gradient;
@@ -123,19 +125,16 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
     const OrbitPoints orbit = orbits.of(x, context.threads);
     engine.evaluate(orbit.y, log_density, gradient);
     log_density += orbit.log_volume;
-#pragma omp parallel for num_threads(context.threads)
-    for (std::int64_t chain = 0; chain < chains; ++chain)
-      for (std::int64_t s = (chain - first % chains + chains) % chains; s < count; s += chains) {
-        std::vector<double> sums(rows, 0.0);
-        const Eigen::Index begin = s * orbits.size();
-        add_orbit(*context.target, m.layout, orbit.y.middleCols(begin, orbits.size()),
-                  log_density.segment(begin, orbits.size()), x.col(s), sums);
-        sums[MomentLayout::count] = 1;
-        sums[MomentLayout::beta_mean] = 1;
-        const std::int64_t batch = (first + s) / chains / m.batch_length;
-        double* to = m.sums.data() + (chain * m.batches + batch) * rows;
-        for (int r = 0; r < rows; ++r) to[r] += sums[r];
-      }
+    for (std::int64_t s = 0; s < count; ++s) {
+      std::vector<double> sums(rows, 0.0);
+      const Eigen::Index begin = s * orbits.size();
+      add_orbit(*context.target, m.layout, orbit.y.middleCols(begin, orbits.size()),
+                log_density.segment(begin, orbits.size()), x.col(s), sums);
+      sums[MomentLayout::count] = sums[MomentLayout::beta_mean] = 1;
+      const std::int64_t batch = (first + s) / chains / m.batch_length, chain = (first + s) % chains;
+      double* to = m.sums.data() + (chain * m.batches + batch) * rows;
+      for (int r = 0; r < rows; ++r) to[r] += sums[r];
+    }
   }
   recycled.states = double(states);
   recycled.evaluations = engine.evaluations();
