@@ -104,7 +104,8 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
   Recycled recycled;
   if (library.size() == 0 || draws < 2) return recycled;
   const Orbits orbits(library);
-  const double paid = kRecyclingShare / (1 - kRecyclingShare) * own.stats[stat_gradients];
+  const double made = std::max(own.stats[stat_gradients], double(own.iterations) * chains),  // or densities
+      paid = kRecyclingShare / (1 - kRecyclingShare) * made;
   // Not one in two: of chains that jump to and fro one side alone would be taken.
   const std::int64_t affordable = std::max<std::int64_t>(2, std::int64_t(paid / orbits.size() / chains)),
                      step = (draws + affordable - 1) / affordable | 1, taken = (draws + step - 1) / step;
