@@ -58,9 +58,11 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         "the means over tours (a longer run, or another sampler.spread or sampler.level)",
         100 * r.tours[0].closed_share);
   if (config.recycle && !r.interrupted && (r.recycled.empty() || !r.recycled[0].moments))
-    add("sampler.recycle brought nothing: {}", r.recycled.empty() || r.recycled[0].states == 0
-                                                   ? "no mode is known"
-                                                   : "the chains' own means are known better");
+    add("sampler.recycle brought nothing: {}",
+        r.modes.empty() || r.modes[0].library.size() == 0 ? "no mode is known"
+        : r.recycled.empty()                              ? "it was interrupted"
+        : r.recycled[0].states == 0                       ? "the budget pays for no draws"
+                                                          : "the chains' own means are known better");
   if (std::isinf(e.rhat_max))
     add("R-hat is infinite: something is the same in all draws of a chain, and another in other chains");
   double worst = 0;
@@ -113,7 +115,8 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   d.beta_spread = e.beta_spread;
   if (target.names_modes()) d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
-  if (!r.recycled.empty()) d.counters.emplace_back("recycled_states", r.recycled[0].states);
+  if (!r.recycled.empty() && r.recycled[0].moments)
+    d.counters.emplace_back("recycled_states", r.recycled[0].states);
   if (!r.tours.empty()) d.tours = r.tours[0];
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;
@@ -173,7 +176,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   s.cost.scout_gradients = r.frozen.scout_gradients[0];
   if (!r.modes.empty()) s.cost.search_gradients = r.frozen.search_gradients[0];
   s.cost.sampling = r.sampling_seconds;
-  s.cost.gradients_per_s = e.gradients / r.sampling_seconds;
+  s.cost.gradients_per_s = r.units[0].stats[stat_gradients] / r.sampling_seconds;
   s.estimates = estimates_of(e, target, s.warnings);
   warn_unless_finite(s.warnings, "estimates.mean", e.mean);
   s.truth = truth_of(target);

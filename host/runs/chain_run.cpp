@@ -220,7 +220,11 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult r = recorded_chains(context, config, options);
-  if (config.recycle && !r.modes.empty() && !r.interrupted) r.recycled = recycle(context, options.units, r);
+  if (config.recycle && !r.modes.empty() && !r.interrupted) try {
+      r.recycled = recycle(context, options.units, r);
+    } catch (const Interrupted&) {  // the chains are all there
+      return r;
+    }
   if (r.modes.empty() || r.interrupted || options.units.size() > 1) return r;
   const std::vector<double> equally;
   const SearchPlan plan =

@@ -55,28 +55,61 @@ void add_orbit(const TargetInstance& target, const MomentLayout& layout, const P
   }
 }
 
-double least_ess(const WeightedMoments& m) {
-  double least = INFINITY;
-  for (std::size_t i = 0; i < m.mean.size(); ++i)
-    least = std::min(least, m.variance(int(i)) / (m.mean_se[i] * m.mean_se[i]));
-  return least;
+/// The larger of the error that orbits tell and of what they cannot: chains may not have met some part yet, of which
+/// kUnmet draws, each a standard deviation away, is more than they would leave out. Where something wider lies about a mode
+/// as far as is known, which is such a part, nobody knows better than the chains.
+struct LeastErrors {
+  static constexpr double kUnmet = 30;
+  double states;
+  bool halos;
+  double of(double recycled, double own, double scale) const {
+    const double effective = std::min(states, scale * scale / (own * own));
+    return std::fmax(recycled, halos ? own : std::fmin(own, kUnmet * scale / effective));
+  }
+};
+
+/// Sum of squared errors over scales.
+template <class Scale>
+double spread(const std::vector<double>& se, Scale scale) {
+  double sum = 0;
+  for (std::size_t i = 0; i < se.size(); ++i) sum += std::pow(se[i] / scale(i), 2);
+  return sum;
 }
 
-/// Where modes are normal all orbits say the same but those of states between them, which may be too few to have been met:
-/// one of those, which is off as a single draw would be.
-WeightedMoments with_unmet(WeightedMoments m, double states, const TargetInstance& target) {
-  const auto widen = [&](double& se, double scale) { se = std::hypot(se, scale / states); };
-  for (std::size_t i = 0; i < m.mean.size(); ++i) {
-    widen(m.mean_se[i], std::sqrt(m.variance(int(i))));
-    widen(m.mean_unscaled_se[i], std::sqrt(m.variance(int(i))));
-    widen(m.second_se[i], m.second[i]);
+/// The estimates of chains with those of orbits in their place where these are known better: all means, or none; all second
+/// moments and covariances, or none; and expectations one by one. Nothing where none is.
+std::optional<WeightedMoments> better_of(const WeightedMoments& own, const WeightedMoments& orbits,
+                                         const LeastErrors& least, const TargetInstance& target) {
+  const std::size_t d = own.mean.size();
+  const auto sd = [&](std::size_t i) { return std::sqrt(own.variance(int(i))); };
+  const auto size = [&](std::size_t i) { return own.second[i]; };
+  const bool means = spread(orbits.mean_se, sd) < spread(own.mean_se, sd),
+             seconds = spread(orbits.second_se, size) < spread(own.second_se, size);
+  WeightedMoments m = own;
+  bool any = means || seconds;
+  for (std::size_t i = 0; i < d && means; ++i) {
+    m.mean[i] = orbits.mean[i];
+    m.mean_se[i] = m.mean_unscaled_se[i] = least.of(orbits.mean_se[i], own.mean_se[i], sd(i));
+    m.mean_df[i] = std::min(orbits.mean_df[i], own.mean_df[i]);
   }
-  for (std::size_t q = 0; q < m.quantity.size(); ++q) {
-    const double value = m.quantity[q];
+  // About the means that are told: moments about 0 of places far from it would not belong to these.
+  const WeightedMoments& from = seconds ? orbits : own;
+  const auto apart = [&](std::size_t i) { return from.mean[i] - m.mean[i]; };
+  for (std::size_t i = 0; i < d; ++i) {
+    m.second[i] = from.variance(int(i)) + apart(i) * apart(i) + m.mean[i] * m.mean[i];
+    if (seconds) m.second_se[i] = least.of(orbits.second_se[i], own.second_se[i], size(i));
+    for (std::size_t j = 0; j < d && !m.covariance.empty(); ++j)
+      m.covariance[i * d + j] = from.covariance[i * d + j] + apart(i) * apart(j);
+  }
+  for (std::size_t q = 0; q < own.quantity.size(); ++q) {
+    if (!(orbits.quantity_se[q] < own.quantity_se[q])) continue;
+    const double value = m.quantity[q] = orbits.quantity[q];
     const bool is_share = is_probability(target.quantities()[q]);
-    widen(m.quantity_se[q], is_share ? std::sqrt(std::max(0.0, value * (1 - value))) : std::abs(value));
+    const double scale = is_share ? std::sqrt(std::max(0.0, value * (1 - value))) : std::abs(value);
+    m.quantity_se[q] = least.of(orbits.quantity_se[q], own.quantity_se[q], scale);
+    any = true;
   }
-  return m;
+  return any ? std::optional(m) : std::nullopt;
 }
 
 /// Sums as chains would leave them that had made `taken` iterations.
@@ -100,15 +133,16 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
   const ModeLibrary& library = run.modes[run.modes.size() == 1 ? 0 : unit].library;
   const int d = library.dim(), chains = own.chains;
   const std::vector<float> all = run.overview.of_chains(int(unit) * chains, chains);
-  const std::int64_t draws = std::int64_t(all.size()) / (std::int64_t(chains) * d);
   Recycled recycled;
-  if (library.size() == 0 || draws < 2) return recycled;
+  if (library.size() == 0) return recycled;
   const Orbits orbits(library);
+  const std::int64_t draws = std::int64_t(all.size()) / (std::int64_t(chains) * d);
   const double made = std::max(own.stats[stat_gradients], double(own.iterations) * chains),  // or densities
       paid = kRecyclingShare / (1 - kRecyclingShare) * made;
+  std::int64_t taken = std::min(draws, std::int64_t(paid / orbits.size() / chains));
   // Not one in two: of chains that jump to and fro one side alone would be taken.
-  const std::int64_t affordable = std::max<std::int64_t>(2, std::int64_t(paid / orbits.size() / chains)),
-                     step = (draws + affordable - 1) / affordable | 1, taken = (draws + step - 1) / step;
+  if (taken > 0 && draws % (2 * taken) == 0) --taken;
+  if (taken < 2) return recycled;
   UnitMoments m = empty_moments(own, taken);
   const int rows = m.layout.rows();
   PointEngine engine(context, number, std::clamp((1 << 21) / d, 64, 4096));
@@ -120,7 +154,7 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
     const std::int64_t count = std::min(at_once, states - first);
     Eigen::MatrixXd x(d, count);
     for (std::int64_t s = 0; s < count; ++s) {
-      const std::int64_t draw = (first + s) / chains * step, chain = (first + s) % chains;
+      const std::int64_t draw = (first + s) / chains * draws / taken, chain = (first + s) % chains;
       x.col(s) = Eigen::Map<const Eigen::VectorXf>(&all[(draw * chains + chain) * d], d).cast<double>();
     }
     const OrbitPoints orbit = orbits.of(x, context.threads);
@@ -139,8 +173,8 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
   }
   recycled.states = double(states);
   recycled.evaluations = engine.evaluations();
-  auto moments = with_unmet(estimate(m), recycled.states, *context.target);
-  if (least_ess(moments) > least_ess(estimate(own))) recycled.moments = std::move(moments);
+  const LeastErrors least{double(states), orbits.halos()};
+  recycled.moments = better_of(estimate(own), estimate(m), least, *context.target);
   return recycled;
 }
 
@@ -162,7 +196,9 @@ Estimates estimate_unit(const ChainRunResult& run, std::size_t unit) {
   const double weight_ess = e.weight_ess;
   static_cast<WeightedMoments&>(e) = *recycled.moments;
   e.weight_ess = weight_ess;
-  e.ess_min = least_ess(e);
+  e.ess_min = INFINITY;
+  for (std::size_t i = 0; i < e.mean.size(); ++i)
+    e.ess_min = std::min(e.ess_min, e.variance(int(i)) / (e.mean_se[i] * e.mean_se[i]));
   return e;
 }
 

@@ -33,6 +33,7 @@ class Orbits {
   /// Among the modes that chains jump between (ModeJump).
   explicit Orbits(const ModeLibrary& all);
   int size() const { return 2 * library_.size(); }  // of an orbit, with points that are of none
+  bool halos() const { return library_.parts() > library_.size(); }  // whether something lies about a mode
   OrbitPoints of(const Eigen::MatrixXd& x, int threads) const;
 
  private:
@@ -45,8 +46,8 @@ class Orbits {
 /// modes are normal, nor then, for means, of that within them, for y and its mirror image cancel. A gradient a point.
 struct Recycled {
   double states = 0, evaluations = 0;
-  /// Empty where those of the chains themselves are known better: of a run fewer draws are taken than it has. Errors have a
-  /// standard deviation over the number of states at least, for a state that none of these was.
+  /// Empty where those of the chains themselves are all known better: of a run fewer draws are taken than it has. Errors are no
+  /// smaller than what a run of so many draws can exclude.
   std::optional<WeightedMoments> moments;
 };
 
