@@ -373,6 +373,12 @@ ModesVerdict judge_modes(const ChainRunResult& run, std::size_t unit, const Weig
   const std::vector<float>& x = run.units.size() > 1 ? some : run.overview.x();
   ModesVerdict v = judge_modes(run.modes[unit], {x, equally, std::size_t(chains)}, of_unit(run.log_z),
                                of_unit(f.scout_log_z), threads, moments.second_se);
+  const ModeLibrary& library = run.modes[unit].library;
+  if (library.parts() > library.size() && !x.empty()) {
+    const HousedDraws housed(library, {x, equally, std::size_t(chains)}, threads);
+    const double log_z = run.log_z.empty() ? library.log_total() : run.log_z[unit].estimate;
+    add_errors_of_halos(v.least, library, housed, log_z, moments);
+  }
   v.summary.jump_acceptance = run.jump_acceptance;
   v.summary.base = run.of_modes();
   return v;

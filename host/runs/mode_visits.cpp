@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "host/estimators/log_sums.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -84,6 +86,34 @@ double due_of_core(const ModeLibrary& library, int k, double log_z) {
   for (double& x : rounded) x = std::nextafter(float(x), INFINITY);
   const double share = std::exp(m.core_log_mass - log_z);
   return share > kExpectedShare && library.distance(k, rounded.data()) < 1 ? share : 0;
+}
+
+void add_errors_of_halos(MomentErrors& least, const ModeLibrary& library, const HousedDraws& draws,
+                         double log_z, const WeightedMoments& moments) {
+  const std::size_t d = library.dim();
+  std::vector<int> whose;
+  const ModeLibrary parts = with_halos(library, whose);
+  std::vector<double> seen(parts.size(), 0.0), density(parts.size());
+  double total = 0;
+  for (std::size_t i = 0; i < draws.weight.size(); ++i) {
+    LogSum all;
+    for (int k = 0; k < parts.size(); ++k)
+      all.add(density[k] = parts.log_density(k, draws.x.col(Eigen::Index(i)).data()));
+    for (int k = 0; k < parts.size(); ++k) seen[k] += draws.weight[i] * std::exp(density[k] - all.log());
+    total += draws.weight[i];
+  }
+  least.mean.resize(d, 0.0);
+  least.second.resize(d, 0.0);
+  for (int k = library.size(); k < parts.size(); ++k) {
+    const Mode& halo = parts[k];
+    const double lacks = std::max(0.0, std::min(1.0, std::exp(halo.log_mass - log_z)) - seen[k] / total);
+    for (std::size_t i = 0; i < d; ++i) {
+      double second = halo.place[i] * halo.place[i];
+      for (std::size_t j = 0; j <= i; ++j) second += halo.factor[i * d + j] * halo.factor[i * d + j];
+      least.mean[i] = std::hypot(least.mean[i], lacks * (halo.place[i] - moments.mean[i]));
+      least.second[i] = std::hypot(least.second[i], lacks * (second - moments.second[i]));
+    }
+  }
 }
 
 double share_beyond(const ModeLibrary& library, const HousedDraws& draws) {

@@ -41,6 +41,13 @@ std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& 
 /// where in it they are.
 double due_of_core(const ModeLibrary& library, int k, double log_z);
 
+/// Adds errors that moments have at least where draws lack some of what lies about modes, though not so much as gate `modes` asks
+/// for: what they lack of each halo's share of exp(log_z), times how far its moments are from theirs. What they have of it is the
+/// mean of the probability that a draw is of it, by the normals and masses of modes and halos. One-sided: tails of modes that are
+/// no normals are taken for halos.
+void add_errors_of_halos(MomentErrors& least, const ModeLibrary& library, const HousedDraws& draws,
+                         double log_z, const WeightedMoments& moments);
+
 /// The share of draws, by weight, that lie twice as far as its core reaches from every mode and halo.
 double share_beyond(const ModeLibrary& library, const HousedDraws& draws);
 
