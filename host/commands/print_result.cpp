@@ -128,6 +128,12 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   also("weight_ess", d.weight_ess);
   for (const auto& [name, count] : d.counters)
     if (count != 0) also(name.c_str(), count);
+  if (std::any_of(d.counters.begin(), d.counters.end(),
+                  [](const auto& c) { return c.first == kRecycledStates; }))
+    fmt::print(
+        "\nmeans, their errors and sd are recycled (sampler.recycle); quantiles, ess, r_hat and sd of the "
+        "target's own "
+        "quantities are the chains'");
   print_modes(d.modes);
   print_shares(d.modes.shares);
   fmt::print("\nverdict: {}", r.verdict);

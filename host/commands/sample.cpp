@@ -116,7 +116,7 @@ SampleDiagnostics diagnostics(const Estimates& e, const ChainRunResult& r, const
   if (target.names_modes()) d.mode_switches = e.switches;
   d.counters = counters_of(r.units[0], *config.transition);
   if (!r.recycled.empty() && r.recycled[0].moments)
-    d.counters.emplace_back("recycled_states", r.recycled[0].states);
+    d.counters.emplace_back(kRecycledStates, r.recycled[0].states);
   if (!r.tours.empty()) d.tours = r.tours[0];
   if (!r.frozen.scout_log_z.empty()) d.scout_log_z = {r.frozen.scout_log_z[0], r.frozen.scout_log_z_se[0]};
   return d;

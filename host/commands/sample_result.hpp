@@ -31,6 +31,9 @@ struct DrawsSummary {
   }
 };
 
+/// Beside a transition's own counters, where means are recycled (host/runs/recycling.hpp).
+inline constexpr const char* kRecycledStates = "recycled_states";
+
 struct SampleDiagnostics : RunDiagnostics {
   double trajectory_time = NAN, ess_bulk_min = NAN, ess_tail_min = NAN, ess_min = NAN, beta_mean = NAN,
          beta_spread = NAN, mode_switches = NAN;
