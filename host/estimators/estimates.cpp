@@ -148,6 +148,13 @@ double worst_rhat(const UnitMoments& m) {
   return worst;
 }
 
+double least_effective(const WeightedMoments& m) {
+  double least = INFINITY;
+  for (std::size_t i = 0; i < m.mean.size(); ++i)
+    least = std::min(least, m.variance(int(i)) / (m.mean_se[i] * m.mean_se[i]));
+  return least;
+}
+
 Estimates estimate(const UnitMoments& m) {
   Estimates e;
   const MomentLayout& l = m.layout;
@@ -182,12 +189,11 @@ Estimates estimate(const UnitMoments& m) {
   e.beta_spread = beta_spread_of(m);
   e.nested = nests(m);
   e.rhat_max = 0;
-  e.ess_min = INFINITY;
   for (int i = 0; i < l.dim; ++i) {
     e.rhat.push_back(rhat_of(m, i));
     if (!(e.rhat[i] <= e.rhat_max)) e.rhat_max = e.rhat[i];  // a NaN stays
-    e.ess_min = std::min(e.ess_min, e.variance(i) / (e.mean_se[i] * e.mean_se[i]));
   }
+  e.ess_min = least_effective(e);
   e.acceptance = m.stats[stat_acceptance] / count;
   e.divergence_rate = m.stats[stat_divergences] / count;
   e.switches = m.stats[stat_switches];

@@ -20,6 +20,9 @@ struct Estimates : WeightedMoments {
   double acceptance = 0, divergence_rate = 0, switches = 0, gradients = 0;
 };
 
+/// The smallest variance / se^2 over the means.
+double least_effective(const WeightedMoments& moments);
+
 /// E f = sum over iterations of sum_i w_i f(x_i), over the number of iterations. Standard errors: with 32
 /// chains or more from the spread of the chains' means (a chain is one block), with fewer from batch means,
 /// whose autocorrelation is allowed for. R-hat: nested over superchains where chains are shorter than 500

@@ -150,6 +150,11 @@ void read_network(SamplerConfig& c, SettingsReader& s) {
     s.no_effect({"metric"}, c.transition->name + " has its own: the identity, but for wormholes");
 }
 
+void refuse_several_samples(SettingsReader& s, const SamplerConfig& c, const std::string& name) {
+  if (c.model.kind != ModelKind::plain)
+    s.refuse(name, "false with sampler pe, whose states are of several samples");
+}
+
 /// Whether a transition that follows the sampler's own is switched on by its name, and its settings.
 bool reads_follower(SettingsReader& s, const SamplerConfig& c, const std::string& name,
                     std::vector<double>& settings) {
@@ -159,8 +164,7 @@ bool reads_follower(SettingsReader& s, const SamplerConfig& c, const std::string
       s.no_effect({own.name}, fmt::format("sampler.{} is not true", name));
     return false;
   }
-  if (c.model.kind != ModelKind::plain)
-    s.refuse(name, "false with sampler pe, whose states are of several samples");
+  refuse_several_samples(s, c, name);
   if (c.transition->alone)
     s.refuse(name, "false with transition " + c.transition->name + ", which ends when it sees fit");
   for (const TransitionSetting& own : follower.settings) settings.push_back(read_own_setting(s, own));
@@ -263,7 +267,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   c.mode_jumps = !c.transition->alone && (c.darting || s.get("mode_jumps", true));
   c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
   c.recycle = s.get("recycle", false);
-  if (c.recycle && pe) s.refuse("recycle", "false with sampler pe, whose states are of several samples");
+  if (c.recycle) refuse_several_samples(s, c, "recycle");
   if (c.recycle && c.regeneration)
     s.refuse("recycle", "false with sampler.regeneration, whose means are those over tours");
   c.needs_modes = (s.has("mode_jumps") && c.mode_jumps) || c.base == "modes" || c.darting || c.regeneration ||

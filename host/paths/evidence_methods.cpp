@@ -13,9 +13,9 @@
 #include "host/paths/base_draws.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
-#include "host/runs/state_moments.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
+#include "host/runs/state_moments.hpp"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/tempering.hpp"
-#include "host/runs/state_moments.hpp"
 #include "host/runs/run.hpp"
+#include "host/runs/state_moments.hpp"
 
 namespace lockstep {
 

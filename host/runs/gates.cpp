@@ -26,8 +26,7 @@ std::vector<double> learned_base_sd(const ChainRunResult& run, std::size_t unit,
 /// Whether the modes found hold that much, by importance sampling: then it is the particles that lost some of them.
 bool held_by_modes(const ChainRunResult& run, std::size_t unit, double log_z) {
   if (run.modes.empty()) return false;
-  const std::size_t of = run.modes.size() == 1 ? 0 : unit;  // one, where replicates are adapted together
-  const ModeCoverage c = coverage_of(run.modes[of].library, log_z);
+  const ModeCoverage c = coverage_of(run.modes[unit].library, log_z);
   return c.covered >= 0.5 && c.suffices();
 }
 

@@ -86,11 +86,10 @@ std::vector<double> width_of(const BaseDensity& base) {
 }
 
 std::vector<NormalComponent> mode_normals(const ModeLibrary& library) {
-  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
-  const auto order = library.by_mass();
+  const int d = library.dim();
   std::vector<NormalComponent> normals, halos;  // weights: logs of masses at first
-  for (int m = 0; m < count; ++m) {
-    const Mode& mode = library[order[m]];
+  for (const int k : library.most_used()) {
+    const Mode& mode = library[k];
     const Eigen::Map<const Eigen::VectorXd> place(mode.place.data(), d);
     const Eigen::Map<const ByRows> factor(mode.factor.data(), d, d);
     normals.push_back({mode.best_log_mass(), place, factor});

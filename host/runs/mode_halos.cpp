@@ -34,8 +34,7 @@ class HaloSearch {
         dim_(library.dim()),
         known_(library) {}
   void run() {
-    const auto order = library_.by_mass();
-    for (int m = 0; m < std::min(int(order.size()), most_used_modes(dim_)); ++m) look_from(order[m]);
+    for (const int k : library_.most_used()) look_from(k);
     for (int k = 0; k < library_.size(); ++k)
       std::erase_if(library_[k].halos, [&](const Halo& h) { return !matters(h); });
   }

@@ -33,12 +33,12 @@ double put_normal(std::vector<double>& list, const Mode& mode, double widened = 
 
 /// As kernels/mode_jump.hpp reads it.
 std::vector<double> jump_list(const ModeLibrary& library, const BaseDensity* base = nullptr) {
-  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
-  if (count < 2 && base == nullptr) return {};
-  const auto order = library.by_mass();
-  std::vector<double> list = {double(count), base == nullptr ? 0 : double(base->components.size())};
-  for (int k = 0; k < count; ++k) {
-    const double log_det = put_normal(list, library[order[k]]);
+  const int d = library.dim();
+  const std::vector<int> modes = library.most_used();
+  if (modes.size() < 2 && base == nullptr) return {};
+  std::vector<double> list = {double(modes.size()), base == nullptr ? 0 : double(base->components.size())};
+  for (const int k : modes) {
+    const double log_det = put_normal(list, library[k]);
     list.push_back(log_det);
   }
   double before = 0;
@@ -65,16 +65,16 @@ std::shared_ptr<const SharedNumbers> lists_of(const std::vector<std::uint32_t>& 
 }  // namespace
 
 std::vector<double> mixture_list(const ModeLibrary& library, double widened) {
-  const int d = library.dim(), count = std::min(library.size(), most_used_modes(d));
-  if (count == 0) return {};
-  const auto order = library.by_mass();
-  std::vector<double> list = {double(count), 0};
+  const int d = library.dim();
+  const std::vector<int> modes = library.most_used();
+  if (modes.empty()) return {};
+  std::vector<double> list = {double(modes.size()), 0};
   LogSum total;
-  for (int k = 0; k < count; ++k) total.add(library[order[k]].best_log_mass());
+  for (const int k : modes) total.add(library[k].best_log_mass());
   double cumulative = 0;
-  for (int k = 0; k < count; ++k) {
-    const double log_weight = library[order[k]].best_log_mass() - total.log();
-    const double log_det = put_normal(list, library[order[k]], widened);
+  for (const int k : modes) {
+    const double log_weight = library[k].best_log_mass() - total.log();
+    const double log_det = put_normal(list, library[k], widened);
     cumulative += std::exp(log_weight);
     list.insert(list.end(), {log_weight - 0.5 * d * std::log(2 * kPi) - log_det, cumulative});
   }

@@ -139,6 +139,12 @@ class ModeLibrary {
   }
   /// Their numbers, the largest Laplace mass first.
   std::vector<int> by_mass() const;
+  /// The first most_used_modes of these.
+  std::vector<int> most_used() const {
+    std::vector<int> order = by_mass();
+    order.resize(std::min(size(), most_used_modes(dim_)));
+    return order;
+  }
 
   template <class Archive>
   void fields(Archive& archive) {

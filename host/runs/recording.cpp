@@ -20,10 +20,14 @@ std::int64_t launch_length(std::int64_t t) {
   return length;
 }
 
+std::int64_t most_batches(int chains) { return std::clamp<std::int64_t>(8192 / chains, 8, kMostBatches); }
+
 Batches::Batches(int chains, const MomentLayout& layout, int known_starts)
-    : chains_(chains), known_starts_(known_starts), layout_(layout), sums_(chains) {
-  most_ = std::clamp<std::int64_t>(8192 / chains, 8, kMostBatches);
-}
+    : chains_(chains),
+      known_starts_(known_starts),
+      layout_(layout),
+      most_(most_batches(chains)),
+      sums_(chains) {}
 
 void Batches::add(const std::vector<double>& moments, int first, int total, std::int64_t iterations) {
   const int rows = layout_.rows();

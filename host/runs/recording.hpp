@@ -16,6 +16,9 @@ inline constexpr std::int64_t kLaunchDraws = std::int64_t(1) << 22;
 /// not stop for breath every 64 iterations.
 std::int64_t launch_length(std::int64_t t);
 
+/// Batches that the sums of a unit of so many chains are kept in at most.
+std::int64_t most_batches(int chains);
+
 /// Chunk sums of one unit, merged pairwise whenever there are twice as many as wanted, so that the batches
 /// depend on nothing but the number of iterations.
 class Batches {

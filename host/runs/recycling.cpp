@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "host/runs/chain_run.hpp"
+#include "host/runs/recording.hpp"
 #include "host/runs/state_moments.hpp"
 
 namespace lockstep {
 
 Orbits::Orbits(const ModeLibrary& all) : library_(all.dim()) {
-  const auto order = all.by_mass();
-  for (int k = 0; k < std::min(all.size(), most_used_modes(all.dim())); ++k) library_.add(all[order[k]]);
+  for (const int k : all.most_used()) library_.add(all[k]);
 }
 
 OrbitPoints Orbits::of(const Eigen::MatrixXd& x, int threads) const {
@@ -114,12 +114,11 @@ std::optional<WeightedMoments> better_of(const WeightedMoments& own, const Weigh
 
 /// Sums as chains would leave them that had made `taken` iterations.
 UnitMoments empty_moments(const UnitMoments& own, std::int64_t taken) {
-  constexpr int kMostSums = 8192;  // batches of all chains, as Batches
   UnitMoments m;
   m.layout = own.layout;
   m.chains = own.chains;
   m.iterations = taken;
-  const std::int64_t most = std::clamp(kMostSums / own.chains, 8, 128);
+  const std::int64_t most = most_batches(own.chains);
   m.batch_length = (taken + most - 1) / most;
   m.batches = int((taken + m.batch_length - 1) / m.batch_length);
   m.stats = own.stats;
@@ -130,13 +129,12 @@ UnitMoments empty_moments(const UnitMoments& own, std::int64_t taken) {
 Recycled recycle_unit(const RunContext& context, std::uint32_t number, const ChainRunResult& run,
                       std::size_t unit) {
   const UnitMoments& own = run.units[unit];
-  const ModeLibrary& library = run.modes[run.modes.size() == 1 ? 0 : unit].library;
+  const ModeLibrary& library = run.modes[unit].library;
   const int d = library.dim(), chains = own.chains;
-  const std::vector<float> all = run.overview.of_chains(int(unit) * chains, chains);
   Recycled recycled;
   if (library.size() == 0) return recycled;
   const Orbits orbits(library);
-  const std::int64_t draws = std::int64_t(all.size()) / (std::int64_t(chains) * d);
+  const std::int64_t draws = run.overview.draws(), of_all = std::int64_t(run.units.size()) * chains;
   const double made = std::max(own.stats[stat_gradients], double(own.iterations) * chains),  // or densities
       paid = kRecyclingShare / (1 - kRecyclingShare) * made;
   std::int64_t taken = std::min(draws, std::int64_t(paid / orbits.size() / chains));
@@ -155,7 +153,8 @@ Recycled recycle_unit(const RunContext& context, std::uint32_t number, const Cha
     Eigen::MatrixXd x(d, count);
     for (std::int64_t s = 0; s < count; ++s) {
       const std::int64_t draw = (first + s) / chains * draws / taken, chain = (first + s) % chains;
-      x.col(s) = Eigen::Map<const Eigen::VectorXf>(&all[(draw * chains + chain) * d], d).cast<double>();
+      const float* from = &run.overview.x()[(draw * of_all + std::int64_t(unit) * chains + chain) * d];
+      x.col(s) = Eigen::Map<const Eigen::VectorXf>(from, d).cast<double>();
     }
     const OrbitPoints orbit = orbits.of(x, context.threads);
     engine.evaluate(orbit.y, log_density, gradient);
@@ -196,9 +195,7 @@ Estimates estimate_unit(const ChainRunResult& run, std::size_t unit) {
   const double weight_ess = e.weight_ess;
   static_cast<WeightedMoments&>(e) = *recycled.moments;
   e.weight_ess = weight_ess;
-  e.ess_min = INFINITY;
-  for (std::size_t i = 0; i < e.mean.size(); ++i)
-    e.ess_min = std::min(e.ess_min, e.variance(int(i)) / (e.mean_se[i] * e.mean_se[i]));
+  e.ess_min = least_effective(e);
   return e;
 }
 

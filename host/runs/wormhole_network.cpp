@@ -40,11 +40,10 @@ std::vector<std::pair<int, int>> spanning_tree(const std::vector<std::vector<dou
 }
 
 std::vector<double> network_list(const ModeLibrary& library, const NetworkPlan& plan) {
-  const int d = library.dim(), modes = std::min(library.size(), most_used_modes(d));
-  if (modes < 2) return {};
-  const auto order = library.by_mass();
   std::vector<std::vector<double>> places;
-  for (int k = 0; k < modes; ++k) places.push_back(library[order[k]].place);
+  for (const int k : library.most_used()) places.push_back(library[k].place);
+  const int d = library.dim(), modes = int(places.size());
+  if (modes < 2) return {};
   std::vector<std::pair<Eigen::VectorXd, Eigen::VectorXd>> ends;
   const auto connect = [&](int i, int j, double h) {
     Eigen::VectorXd a(d + 1), c(d + 1);

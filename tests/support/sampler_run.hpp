@@ -65,6 +65,27 @@ inline ChainRunResult run_on(const TargetInstance& target, const Job& job, std::
                     options);
 }
 
+/// Runs of `sample` within so many gradients, of seeds 1 to `seeds`.
+inline std::vector<SampleResult> runs_of(const Job& job, double gradients, int seeds) {
+  std::vector<SampleResult> all;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    RunOptions run = run_of(job);
+    run.gradients = gradients;
+    run.seed = std::uint64_t(seed);
+    run.quiet = true;
+    all.push_back(sample(run));
+  }
+  return all;
+}
+
+/// Mean square of (value - truth) / se.
+inline double mean_square_z(const std::vector<double>& value, const std::vector<double>& se,
+                            const std::vector<double>& truth) {
+  double sum = 0;
+  for (std::size_t i = 0; i < value.size(); ++i) sum += std::pow((value[i] - truth[i]) / se[i], 2);
+  return sum / double(value.size());
+}
+
 inline Outcome run(const Job& job) {
   Outcome o;
   o.target = build_target(run_of(job));
