@@ -16,11 +16,13 @@ void say(const std::string& text) {
   if (Processes::all().first()) fmt::print(stderr, "{}\n", one_line(text));
 }
 
-int run_program(const char* name, const std::function<int()>& body, bool speaks) {
-  // Rows of many chains come and go with every iteration of a warm-up: memory that goes back to the system in
-  // between takes longer to get than to fill.
+void keep_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+int run_program(const char* name, const std::function<int()>& body, bool speaks) {
+  keep_memory();
   int status = 1;
   try {
     status = body();
