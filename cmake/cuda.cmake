@@ -25,6 +25,7 @@ elseif(first MATCHES "^([0-9]+)-virtual$")
   set(own_code "--generate-code=arch=compute_${first},code=sm_${first}")
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.9)
     set(in_haste --Ofast-compile=max)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-DNDEBUG")  # and the host's part as it comes
   endif()
 else()
   list(TRANSFORM code PREPEND sm_)

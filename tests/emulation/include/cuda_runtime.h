@@ -15,7 +15,7 @@
 #define __host__
 #define __device__
 #define __global__
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline  // calls stay calls: a third of the time to compile
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __grid_constant__
