@@ -22,6 +22,9 @@ pack_limit_mib=64
 # PATH may be another one that has not.
 export LOCKSTEP_PYTHON=${LOCKSTEP_PYTHON:-/usr/bin/python3}
 
+# One compiler a processor: two more, as ninja has it, share caches and memory, and take a fifth longer for all.
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+
 say() { printf 'lockstep.sh: %s\n' "$*" >&2; }
 
 # fail STATUS TEXT: one line, then out.

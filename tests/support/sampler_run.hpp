@@ -47,7 +47,7 @@ inline RunOptions run_of(const Job& job) {
   run.precision = job.precision;
   run.init = job.init;
   run.device = "cpu";
-  run.threads = 2;
+  run.threads = 1;  // tests run side by side, and no bit depends on it
   run.seed = 20260301;
   if (!job.data.empty()) {  // renamed into place: several test processes may write the same file at once
     run.data =

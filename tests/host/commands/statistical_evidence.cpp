@@ -31,7 +31,7 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
 
-nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 2) {
+nlohmann::ordered_json run(const Case& c, std::uint64_t seed, int threads = 1) {
   RunOptions r;
   r.command = "evidence";
   r.target = c.target;

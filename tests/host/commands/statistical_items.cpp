@@ -16,7 +16,7 @@ using namespace testing;
 using Json = nlohmann::ordered_json;
 
 Json run(const TargetInstance& target, const std::string& method, Settings settings, std::uint64_t seed,
-         int threads = 2) {
+         int threads = 1) {
   RunOptions r;
   r.command = "evidence";
   r.target = "decoder";

@@ -14,7 +14,7 @@ struct Started {
   std::unique_ptr<TargetInstance> target;
   RunOptions run;
   RunContext context;
-  explicit Started(const Job& job, int threads = 2) : run(run_of(job)) {
+  explicit Started(const Job& job, int threads = 1) : run(run_of(job)) {
     run.warmup = RunOptions().warmup;  // which evidence does not take
     run.threads = threads;
     target = build_target(run);

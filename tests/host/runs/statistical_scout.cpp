@@ -27,7 +27,7 @@ struct Scouted {
 };
 
 Scouted scout_target(const std::string& name, Settings settings = Settings::object(), double scale = 10,
-                     std::vector<std::uint32_t> units = {}, int threads = 2, int particles = kParticles) {
+                     std::vector<std::uint32_t> units = {}, int threads = 1, int particles = kParticles) {
   RunOptions run;
   run.target = name;
   run.target_settings = std::move(settings);

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::errors_test {
 namespace {
 
 TEST(OneLine, ShortTextsStay) {
@@ -57,4 +57,4 @@ TEST(OneLine, IsWhatUserErrorsSay) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::errors_test

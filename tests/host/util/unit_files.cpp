@@ -10,7 +10,7 @@
 #include "host/util/errors.hpp"
 #include "tests/support/run_python.hpp"
 
-namespace lockstep {
+namespace lockstep::files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ TEST_F(Files, AnIndependentReaderFindsTheSummaryBitForBit) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::files_test

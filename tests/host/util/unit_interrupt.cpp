@@ -8,7 +8,7 @@
 #include "host/util/interrupt.hpp"
 #include "tests/support/run_program.hpp"
 
-namespace lockstep {
+namespace lockstep::interrupt_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST(InterruptDeathTest, WhatDoesNotAskIsEnded) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::interrupt_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::json_archive_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -104,4 +104,4 @@ TEST(JsonArchive, ReadsBackWhatItWrote) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::json_archive_test

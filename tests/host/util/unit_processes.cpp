@@ -7,7 +7,7 @@
 #include "tests/support/decoder.hpp"
 #include "tests/support/shared_run.hpp"
 
-namespace lockstep {
+namespace lockstep::processes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(SharedItems, StopAndGoOnAsAnyNumber) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::processes_test

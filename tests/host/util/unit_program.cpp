@@ -8,7 +8,7 @@
 
 #include "tests/support/run_program.hpp"
 
-namespace lockstep {
+namespace lockstep::program_test {
 namespace {
 
 using Args = std::vector<std::string>;
@@ -150,4 +150,4 @@ TEST_F(Programs, BenchTakesTheStepsItIsTold) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::program_test

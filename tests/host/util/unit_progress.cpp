@@ -8,7 +8,7 @@
 #include <cmath>
 #include <thread>
 
-namespace lockstep {
+namespace lockstep::progress_test {
 namespace {
 
 void tell(Progress& progress, const std::string& stage, double share, const RunHealth& health = {}) {
@@ -66,4 +66,4 @@ TEST(Progress, ARoundIsAPartOfTheWholeAndGoesItsWaysOneAfterTheOther) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::progress_test

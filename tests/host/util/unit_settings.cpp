@@ -8,7 +8,7 @@
 #include "host/util/settings.hpp"
 #include "host/util/suggest.hpp"
 
-namespace lockstep {
+namespace lockstep::settings_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -234,4 +234,4 @@ TEST(ParseSet, RefusesOtherForms) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::settings_test

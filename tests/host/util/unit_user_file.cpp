@@ -17,7 +17,7 @@
 #include "host/util/memory.hpp"
 #include "tests/support/run_program.hpp"
 
-namespace lockstep {
+namespace lockstep::user_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ TEST_F(UserFiles, TheProgramRefusesThemToo) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::user_file_test
