@@ -127,7 +127,7 @@ struct Starts {
   GaussianPair pair;
   Gaussian density = pair.density();
   std::vector<double> position;                  // [row][chain]
-  std::array<std::vector<double>, 2> reference;  // of the target, the path at beta, or the joint density; sorted
+  std::array<std::vector<double>, 2> reference;  // of target, path at beta, or joint density; sorted
   std::vector<double> beta_reference;            // of one sample
   Starts(const Starts&) = delete;                // densities know where their numbers lie
   Starts(const InvarianceCase& c, std::uint64_t seed) : pair(c) {
