@@ -34,7 +34,6 @@ double worst(double step, int iterations, std::uint64_t seed) {
   constexpr int kChains = 1 << 17;
   EngineSpec spec;
   name_transitions<Transition>(spec);
-  spec.threads = 1;
   for (int c = 0; c < kChains; ++c) spec.chain.push_back(c), spec.unit.push_back(0);
   const Crescent density;
   const auto made =

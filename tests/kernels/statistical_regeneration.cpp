@@ -104,7 +104,6 @@ struct Chains {
     density.inv_sd = pool.add({inv_sd[0], inv_sd[1]});
     EngineSpec spec;
     name_transitions<Regeneration>(spec);
-    spec.threads = 1;
     UnitList lists;
     for (int u = 0; u < units; ++u) {
       lists[std::uint32_t(u)] = known().list(log_level());

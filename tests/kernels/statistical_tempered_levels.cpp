@@ -143,7 +143,6 @@ double levels_z(int iterations, int chains, std::uint64_t seed, bool flattened =
   using E = MachineEnergies<float, double>;
   EngineSpec spec;
   name_transitions<Transition>(spec);
-  spec.threads = 1;
   for (int i = 0; i < chains; ++i) {
     spec.chain.push_back(std::uint32_t(i));
     spec.unit.push_back(0);

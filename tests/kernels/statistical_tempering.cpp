@@ -65,7 +65,6 @@ std::pair<Values, Values> run(const Moving& m, double log_zeta_shift, double bet
   const bool swaps = m.tempering == Tempering::swap;
   const int levels = int(kLadder.size()), per = swaps ? levels : 1, n = kUnits / per * per;
   EngineSpec spec;
-  spec.threads = 1;
   name_transitions<Transition>(spec);
   for (int c = 0; c < n; ++c) {
     spec.unit.push_back(std::uint32_t(c / per));

@@ -208,7 +208,6 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
   spec.model = c.model;
   spec.model.dense_metric = c.dense;
   spec.model.base = c.dense || c.mixture ? 1 : 0;
-  spec.threads = 1;  // tests run side by side, and no bit depends on it
   spec.draws = c.iterations;
   for (int i = 0; i < chains; ++i) {
     spec.chain.push_back(static_cast<std::uint32_t>(i));
