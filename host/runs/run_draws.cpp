@@ -51,15 +51,15 @@ void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const
   f.pseudo_samples = r.draws.log_weight.empty() ? 0 : config.model.pseudo_samples;
   f.quantities = quantities_of(target, r.draws.x);
   f.x = std::move(r.draws.x);
-  const auto stats = [&](const StoredDraws& draws, std::vector<double> step_size) {
-    const std::vector<std::int32_t> steps(draws.steps.begin(), draws.steps.end());
-    std::map<std::string, DrawsArray> all{{"acceptance_rate", draws.acceptance},
-                                          {"lp", draws.log_density},
-                                          {"n_steps", steps},
-                                          {"step_size", std::move(step_size)}};
+  const auto stats = [&](StoredDraws& draws, std::vector<double> step_size) {
+    std::map<std::string, DrawsArray> all;
+    all["n_steps"] = std::vector<std::int32_t>(draws.steps.begin(), draws.steps.end());
+    all["acceptance_rate"] = std::move(draws.acceptance);
+    all["lp"] = std::move(draws.log_density);
+    all["step_size"] = std::move(step_size);
     if (!config.transition->gradients) return all;  // which has no integrator
     all["diverging"] = std::vector<std::uint8_t>(draws.diverging.begin(), draws.diverging.end());
-    all["energy"] = draws.energy;
+    all["energy"] = std::move(draws.energy);
     return all;
   };
   f.sample_stats = stats(r.draws, std::vector<double>(r.draws.steps.size(), r.frozen.step_size[0]));
