@@ -78,26 +78,28 @@ class EngineMemory : public Engine {
   void set_position(std::span<const double> rows) override {
     put_rows(position_, shape_.rows, 0, shape_.rows, rows);
     Backend::fill(mode_, -1);
-    Backend::fill(fields_, 0.0);
+    if (!fields_are_zero_) Backend::fill(fields_, 0.0);  // gigabytes of an energy ring's
+    fields_are_zero_ = true;
   }
   std::vector<double> position() override { return get_rows(position_, shape_.rows); }
   std::vector<double> gradient() override { return get_rows(gradient_, shape_.rows); }
   std::vector<double> cache() override { return get_rows(cache_, shape_.cache_rows); }
   std::vector<double> state() override {
-    std::vector<double> out;
-    out.reserve(std::size_t(state_rows()) * chains_);
+    std::vector<double> out(std::size_t(state_rows()) * chains_);
+    double* to = out.data();
     each_state([&](auto& rows, int total, int first, int count) {
-      const std::vector<double> some = get_rows(rows, total, first, count);
-      out.insert(out.end(), some.begin(), some.end());
+      copy_rows(rows, total, first, count, to);
+      to += std::size_t(count) * chains_;
     });
     // Seen from each chain's own place: a slice of a batch says the same of its chains as the whole.
     const auto holder = Backend::to_host(holder_);
-    for (int c = 0; c < chains_; ++c) out.push_back(holder[c] - c);
+    for (int c = 0; c < chains_; ++c) to[c] = holder[c] - c;
     return out;
   }
   void set_state(std::span<const double> rows) override {
     if (rows.size() != std::size_t(state_rows()) * chains_)
       throw std::invalid_argument("a state of other chains");
+    fields_are_zero_ = false;
     each_state([&](auto& to, int total, int first, int count) {
       put_rows(to, total, first, count, rows);
       rows = rows.subspan(std::size_t(count) * chains_);
@@ -229,6 +231,7 @@ class EngineMemory : public Engine {
     v.stored_chains = stored_chains_;
     v.overview = overview_.empty() ? nullptr : Backend::data(overview_);
     v.fields = Backend::data(fields_);
+    fields_are_zero_ = false;
     v.field_rows = size_.field;
     v.counters = Backend::data(counters_);
     v.counter_rows = size_.counter;
@@ -287,7 +290,12 @@ class EngineMemory : public Engine {
   template <class T>
   std::vector<double> get_rows(const Vector<T>& from, int rows, int first, int count) const {
     std::vector<double> out(std::size_t(count) * chains_);
-    if (count == 0) return out;
+    copy_rows(from, rows, first, count, out.data());
+    return out;
+  }
+  template <class T>
+  void copy_rows(const Vector<T>& from, int rows, int first, int count, double* out) const {
+    if (count == 0) return;
     Backend::read_rows(from, tiles_, rows, first, count, [&](const T* host, std::size_t tile_stride) {
 #pragma omp parallel for num_threads(threads_) if (tiles_ > kManyTiles)
       for (int t = 0; t < tiles_; ++t)
@@ -295,7 +303,6 @@ class EngineMemory : public Engine {
           for (int i = 0, c = t * kTile; i < kTile && c < chains_; ++i, ++c)
             out[std::size_t(r) * chains_ + c] = host[t * tile_stride + r * kTile + i];
     });
-    return out;
   }
   std::vector<double> read(Vector<double>& v, int rows, bool reset) {
     auto out = get_rows<double>(v, rows);
@@ -318,6 +325,7 @@ class EngineMemory : public Engine {
   Vector<float> draws_, overview_;
   Vector<int> draw_slot_;
   Vector<double> fields_, counters_, shared_;
+  bool fields_are_zero_ = true;  // as they are made
   Vector<std::int32_t> shared_place_;
   std::vector<UnitList> lists_;
   int stored_chains_ = 0;

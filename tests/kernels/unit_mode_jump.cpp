@@ -224,9 +224,9 @@ Journey one_iteration(bool backwards) {
   in.arrays["means"] = {{-kFar, kFar}, {2, 1}};
   in.arrays["weights"] = {{0.5, 0.5}, {2}};
   in.arrays["sds"] = {{kNarrow, 1}, {2}};
-  const TargetOf<MixtureTarget> target(in);
+  const auto target = listed_target<MixtureTarget>(in);
   RunContext context;
-  context.target = &target;
+  context.target = target.get();
   context.key = make_stream_key(3, backwards ? "back" : "forth");
   ModeLibrary library(1);
   for (const double width : {kNarrow, 1.0}) {

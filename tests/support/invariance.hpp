@@ -283,9 +283,9 @@ struct Verdict {
 inline Verdict paired(const Values& before, const Values& after) {
   Verdict v;
   for (std::size_t k = 0; k < before.size(); ++k) {
-    RunningMean d;
-    for (std::size_t i = 0; i < before[k].size(); ++i) d.add(after[k][i] - before[k][i]);
-    v.add("functional " + std::to_string(k), d.z(0));
+    std::vector<double> d(before[k].size());
+    for (std::size_t i = 0; i < d.size(); ++i) d[i] = after[k][i] - before[k][i];
+    v.add("functional " + std::to_string(k), mean_z(d));
   }
   return v;
 }

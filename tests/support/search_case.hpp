@@ -10,11 +10,12 @@ namespace lockstep::testing {
 
 template <class Definition>
 struct SearchCase {
-  explicit SearchCase(MemoryInput in = {}) : target(in) {
-    context.target = &target;
+  explicit SearchCase(MemoryInput in = {}) : held(listed_target<Definition>(in)), target(*held) {
+    context.target = held.get();
     context.key = make_stream_key(5, "search");
   }
-  TargetOf<Definition> target;
+  std::unique_ptr<TargetInstance> held;
+  const TargetInstance& target;
   RunContext context;
 };
 

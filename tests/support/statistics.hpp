@@ -58,6 +58,15 @@ inline RunningMean running_mean(std::span<const double> x) {
   return r;
 }
 
+/// RunningMean::z of many numbers, in two passes without its division for each.
+inline double mean_z(std::span<const double> x) {
+  double sum = 0, squares = 0;
+  for (double v : x) sum += v;
+  const double n = static_cast<double>(x.size()), mean = sum / n;
+  for (double v : x) squares += (v - mean) * (v - mean);
+  return mean == 0 ? 0.0 : mean / std::sqrt(squares / (n - 1) / n);
+}
+
 /// Do claimed standard errors cover? Collects (estimate - truth) / se of independent replicates, where se has
 /// `freedom` degrees of freedom (blocks - 1; at least 5), so that the ratios follow Student's t.
 class Coverage {
@@ -110,8 +119,8 @@ double ks_test(std::vector<double> x, Cdf&& cdf) {
 
 /// p-value of the two-sample Kolmogorov-Smirnov test of independent samples.
 inline double ks_test(std::vector<double> a, std::vector<double> b) {
-  std::sort(a.begin(), a.end());
-  std::sort(b.begin(), b.end());
+  for (auto* v : {&a, &b})
+    if (!std::is_sorted(v->begin(), v->end())) std::sort(v->begin(), v->end());
   double d = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     const double x = std::min(a[i], b[j]);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "host/util/errors.hpp"
-#include "targets/target.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep::testing {
 
@@ -57,6 +57,12 @@ class MemoryInput : public TargetInput {
   }
   [[noreturn]] void fail(const std::string& message) override { throw UserError(message); }
 };
+
+/// A target as the program makes it. (TargetOf in a test is compiled once more, slower, and stands in for the program's.)
+template <class Definition>
+std::unique_ptr<TargetInstance> listed_target(TargetInput& in) {
+  return find_target(Definition::info().name)->make(in);
+}
 
 /// Three spherical components in three dimensions, for target mixture.
 inline MemoryInput spherical_mixture() {

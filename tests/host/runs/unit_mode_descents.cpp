@@ -87,11 +87,11 @@ TEST(ResidualEnergyTest, IsTheFormulaAndSoIsItsGradient) {
 }
 
 struct Twenty {
-  explicit Twenty(testing::MemoryInput in = {}) : target(in) {
-    context.target = &target;
+  explicit Twenty(testing::MemoryInput in = {}) : target(testing::listed_target<Mixture20Target>(in)) {
+    context.target = target.get();
     context.key = make_stream_key(5, "residual");
   }
-  TargetOf<Mixture20Target> target;
+  std::unique_ptr<TargetInstance> target;
   RunContext context;
 };
 
@@ -126,9 +126,9 @@ TEST(ResidualDescents, LeaveWhatIsKnownAndAreStillWhereItIsLevel) {
   in.arrays["means"] = {{0, 0, 0, 12, 0, 0}, {2, 3}};
   in.arrays["weights"] = {{0.3, 0.7}, {2}};
   in.arrays["sds"] = {{0.8, 1}, {2}};
-  const TargetOf<MixtureTarget> target(in);
+  const auto target = testing::listed_target<MixtureTarget>(in);
   RunContext context;
-  context.target = &target;
+  context.target = target.get();
   context.key = make_stream_key(5, "residual");
   const ModeLibrary all = modes_at(context, 0, {Eigen::Vector3d(0, 0, 0), Eigen::Vector3d(12, 0, 0)}).library;
   ASSERT_EQ(all.size(), 2);
