@@ -60,7 +60,6 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   if (config.recycle && !r.interrupted && (r.recycled.empty() || !r.recycled[0].moments))
     add("sampler.recycle brought nothing: {}",
         r.modes.empty() || r.modes[0].library.size() == 0 ? "no mode is known"
-        : r.recycled.empty()                              ? "it was interrupted"
         : r.recycled[0].states == 0                       ? "the budget pays for no draws"
                                                           : "the chains' own means are known better");
   if (std::isinf(e.rhat_max))

@@ -220,19 +220,20 @@ static ChainRunResult recorded_chains(const RunContext& plain, const SamplerConf
 ChainRunResult run_chains(const RunContext& context, const SamplerConfig& config,
                           const ChainRunOptions& options) {
   ChainRunResult r = recorded_chains(context, config, options);
-  if (config.recycle && !r.modes.empty() && !r.interrupted) try {
-      r.recycled = recycle(context, options.units, r);
-    } catch (const Interrupted&) {  // the chains are all there
-      return r;
-    }
-  if (r.modes.empty() || r.interrupted || options.units.size() > 1) return r;
-  const std::vector<double> equally;
-  const SearchPlan plan =
-      search_plan(options.init_scale, std::max(options.planned, r.units[0].stats[stat_gradients]));
-  SearchResult more = with_modes_met(context, options.units[0], plan, r.modes[0],
-                                     SeenDraws{r.overview.x(), equally, std::size_t(options.chains)});
-  r.frozen.search_gradients[0] += more.gradients - r.modes[0].gradients;
-  r.modes[0] = std::move(more);
+  if (r.modes.empty() || r.interrupted) return r;
+  try {
+    if (config.recycle) r.recycled = recycle(context, options.units, r);
+    if (options.units.size() > 1) return r;
+    const std::vector<double> equally;
+    const SearchPlan plan =
+        search_plan(options.init_scale, std::max(options.planned, r.units[0].stats[stat_gradients]));
+    SearchResult more = with_modes_met(context, options.units[0], plan, r.modes[0],
+                                       SeenDraws{r.overview.x(), equally, std::size_t(options.chains)});
+    r.frozen.search_gradients[0] += more.gradients - r.modes[0].gradients;
+    r.modes[0] = std::move(more);
+  } catch (const Interrupted&) {  // the chains are all there
+    r.interrupted = true;
+  }
   return r;
 }
 

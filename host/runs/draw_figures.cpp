@@ -15,6 +15,20 @@ double largest_rhat(double of_means, const DrawFigures& f) {
   return of_means;
 }
 
+/// R-hat of single chains, in halves, by values of the log density: of 128 chains, at 32 of their draws.
+double rhat_of_log_density(const TargetInstance& target, const std::vector<double>& values,
+                           const DrawFigures& f, int threads) {
+  const std::int64_t chains = std::min(f.chains, 128), draws = std::min<std::int64_t>(f.draws, 32) / 2 * 2;
+  const std::size_t each = f.draws > 0 ? values.size() / (std::size_t(f.chains) * f.draws) : 0;
+  std::vector<double> log_density(chains * draws);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::int64_t k = 0; k < chains * draws; ++k) {
+    const std::int64_t chain = k / draws * f.chains / chains, draw = k % draws * f.draws / draws;
+    log_density[k] = target.log_density(&values[std::size_t(chain * f.draws + draw) * each], nullptr);
+  }
+  return nested_rhat(log_density, 2 * chains, draws / 2, 2 * chains);
+}
+
 }  // namespace
 
 std::int64_t overview_iterations(const TargetInstance& target, int chains) {
@@ -42,13 +56,14 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
       if (q > 0) target.quantities_at(to, to + d);
     }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
+  figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
   return figures;
 }
 
 void judge_ranks(Estimates& e, const DrawFigures& f) {
   if (f.draws < 4 || f.chains < 2) return;
   if (e.nested)
-    e.rhat_of_chains = largest_rhat(0, f);
+    e.rhat_of_chains = largest_rhat(f.log_density_rhat > 0 ? f.log_density_rhat : 0, f);
   else
     e.rhat_max = largest_rhat(e.rhat_max, f);
 }

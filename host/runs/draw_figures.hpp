@@ -17,14 +17,17 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains);
 /// chains: those of the overview, or, where none is kept, the stored draws of all chains.
 struct DrawFigures {
   std::vector<DrawDiagnostics> of;  // [dim + quantities]; NaN where there are too few draws
+  /// R-hat of the log density, by its values: chains that stay in what is dense and narrow, or about it, differ in it most, and
+  /// hardly in ranks of coordinates where few do.
+  double log_density_rhat = NAN;
   int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };
 DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads);
 
 /// Takes in the largest R-hat of the draws, by ranks, of parameters and quantities. Where chains are judged one by one it
-/// counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is what single chains
-/// would say. What no draw varied has none.
+/// counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is, with that of the log
+/// density, what single chains would say. What no draw varied has none.
 void judge_ranks(Estimates& estimates, const DrawFigures& figures);
 /// The one that is judged, and what single chains would say, as a run reports them.
 void report_rhat(RunDiagnostics& diagnostics, const Estimates& estimates);

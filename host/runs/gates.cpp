@@ -84,11 +84,12 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
 std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& e) {
   if (!(e.nested && e.rhat_of_chains > kChainsApart) || !failed.empty()) return "";
   failed.push_back("length");
+  const double r = e.rhat_of_chains;
   return fmt::format(
-      "R-hat of single chains is {:.2g}: each has kept to where it began, and groups agree because they "
-      "began "
+      "R-hat of single chains is {:.2g}: each is worth some {:.1g} independent draws, and groups agree "
+      "because they began "
       "alike; more --iterations",
-      e.rhat_of_chains);
+      r, 1 / (r * r - 1));
 }
 
 NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition) {

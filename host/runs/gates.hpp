@@ -14,9 +14,9 @@ namespace lockstep {
 /// method that is one pass from base to target.
 inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastOfOnePass = 5e4;
-/// R-hat of single chains over which short ones have not left where they began, though groups of them agree:
-/// of runs of 100 iterations right ones had up to 1.8.
-inline constexpr double kChainsApart = 2;
+/// R-hat of single chains over which short ones have not left where they began, though groups of them agree: R^2 - 1 is one over
+/// the number of independent draws that one chain is worth, which are then two.
+inline constexpr double kChainsApart = 1.2;
 
 /// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
 /// failed, or where all that speaks against it is that nobody knows what its modes should hold (`modes_mass`).
@@ -35,7 +35,7 @@ std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRun
                                       const SamplerConfig& config);
 
 /// The last gate of a run with a nested R-hat, of those that no other fails: R-hat of single chains is at
-/// most 2, else `length` fails. Returns the warning, or "".
+/// most kChainsApart, else `length` fails. Returns the warning, or "".
 std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& estimates);
 
 /// What the transition of a unit has counted, by name.

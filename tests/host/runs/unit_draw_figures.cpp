@@ -39,6 +39,9 @@ TEST(DrawFigures, AreOfAllChains) {
   EXPECT_EQ(all.draws, 1024);
   EXPECT_EQ(some.draws, 114);
   EXPECT_EQ(some.every, 9);
+  EXPECT_EQ(seen.log_density_rhat, all.log_density_rhat);
+  EXPECT_GT(all.log_density_rhat, 1.01);  // of 16 independent draws sqrt(1 + 1 / 16)
+  EXPECT_LT(all.log_density_rhat, 1.05);
   for (std::size_t i = 0; i < 19; ++i) {
     EXPECT_EQ(seen.of[i].rhat, all.of[i].rhat);
     EXPECT_EQ(seen.of[i].ess_bulk, all.of[i].ess_bulk);
