@@ -59,6 +59,37 @@ TEST(Adaptation, LearnsTheScales) {
           << u << ", axis " << i;
 }
 
+/// Stops what comes after the chains: draws of the modes (sampler.recycle), or a search from places that they came upon.
+struct AfterSampling : Progress {
+  bool sampled = false, stopped = false;
+  bool tell(const std::string& stage, double) override {
+    sampled = sampled || stage == "sampling";
+    if (!sampled || stage == "sampling") return false;
+    stopped = true;
+    throw Interrupted();
+  }
+};
+
+TEST(Runs, StoppedAfterTheChainsKeepThem) {
+  RunOptions r = run_of({.target = "mixture20",
+                         .sampler = "hmc",
+                         .sampler_settings = {{"recycle", true}},
+                         .iterations = 64,
+                         .chains = 32});
+  const auto target = build_target(r);
+  RunContext context = make_context(r, *target, "");
+  const auto progress = std::make_shared<AfterSampling>();
+  context.progress = progress;
+  ChainRunOptions options{r, {0}};
+  options.searches = true;
+  options.overview = 64;
+  const ChainRunResult result = run_chains(context, sampler_config(r, 2, target->tails()), options);
+  EXPECT_TRUE(progress->stopped);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.units[0].iterations, 64);
+  EXPECT_GT(result.modes[0].library.size(), 10);
+}
+
 /// A target that gives its densities to the engine and nothing else.
 class Withheld : public TargetInstance {
  public:
