@@ -15,6 +15,7 @@
 #include "host/runs/modes_met.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
+#include "host/util/interrupt.hpp"
 
 namespace lockstep {
 namespace {
@@ -219,7 +220,12 @@ MethodResult run_on_path(const RunContext& plain, const EvidenceJob& whole) {
   auto [f, pilot] =
       c.is(EvidenceKind::particles) ? run_particles(context, job, base) : run_after_pilot(context, job, base);
   const SeenDraws draws{f.draws.x, f.draws.log_weight, std::size_t(std::max(1, f.draws.chains))};
-  const SearchResult met = f.interrupted ? modes : with_modes_met(plain, 0, plan, modes, draws);
+  SearchResult met = modes;
+  if (!f.interrupted) try {
+      met = with_modes_met(plain, 0, plan, modes, draws);
+    } catch (const Interrupted&) {  // the run is there
+      f.interrupted = true;
+    }
   searched += met.gradients - modes.gradients;
   f.preparation += searched;
   f.search = searched;

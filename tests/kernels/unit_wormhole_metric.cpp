@@ -11,6 +11,7 @@
 #include "kernels/driver.hpp"
 #include "kernels/wormhole_felt.hpp"
 #include "kernels/wormhole_geometry.hpp"
+#include "targets/decompositions.hpp"
 #include "tests/support/scalar_model.hpp"
 #include "tests/support/wormholes.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Households for tests of target radon, and its model written out household by household.
+#include "targets/decompositions.hpp"
 #include "targets/half_cauchy.hpp"
 #include "targets/radon_exact.hpp"
 #include "tests/support/target_input.hpp"

@@ -7,6 +7,7 @@
 
 #include "targets/boltzmann_exact.hpp"
 #include "targets/boltzmann_mean_field.hpp"
+#include "targets/decompositions.hpp"
 #include "tests/support/boltzmann.hpp"
 #include "tests/support/statistics.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target eight_schools: its density held to the model school by school, its truth to dense linear algebra and
 // to posteriordb's reference draws.
+#include "targets/decompositions.hpp"
 #include "targets/eight_schools.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target gp_regr: its density held to dense linear algebra, its truth to posteriordb's reference draws.
+#include "targets/decompositions.hpp"
 #include "targets/gp_regr.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target scattered: its components are what its description says, its density theirs.
+#include "targets/decompositions.hpp"
 #include "targets/scattered.hpp"
 
 #include <gmock/gmock.h>
