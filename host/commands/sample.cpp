@@ -148,7 +148,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
                        const ChainRunResult& r) {
   const TargetInstance& target = *context.target;
   Estimates e = estimate_unit(r, 0);
-  const DrawFigures figures = draw_figures(target, r, run.thin, context.threads);
+  const DrawFigures figures = draw_figures(target, r, run.thin, context.threads, e.nested);
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");

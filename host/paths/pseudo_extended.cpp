@@ -44,7 +44,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
-  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads));
+  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads, e.nested));
   MethodResult f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;

@@ -38,7 +38,8 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains) {
   return most * chains * dim > kMostNumbers ? 0 : std::int64_t(most);
 }
 
-DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads) {
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads,
+                         bool of_log_density) {
   DrawFigures figures;
   const std::size_t d = target.dim(), q = target.quantities().size(), each = d + q;
   const int chains = run.units[0].chains;
@@ -56,14 +57,14 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
       if (q > 0) target.quantities_at(to, to + d);
     }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
-  figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
+  if (of_log_density) figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
   return figures;
 }
 
 void judge_ranks(Estimates& e, const DrawFigures& f) {
   if (f.draws < 4 || f.chains < 2) return;
   if (e.nested)
-    e.rhat_of_chains = largest_rhat(f.log_density_rhat > 0 ? f.log_density_rhat : 0, f);
+    e.rhat_of_chains = largest_rhat(std::fmax(0, f.log_density_rhat), f);
   else
     e.rhat_max = largest_rhat(e.rhat_max, f);
 }

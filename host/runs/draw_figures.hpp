@@ -23,7 +23,9 @@ struct DrawFigures {
   int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };
-DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads);
+/// `of_log_density`: its R-hat too, which takes densities; runs with a nested R-hat are judged by it.
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads,
+                         bool of_log_density);
 
 /// Takes in the largest R-hat of the draws, by ranks, of parameters and quantities. Where chains are judged one by one it
 /// counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is, with that of the log

@@ -87,8 +87,7 @@ std::string judge_single_chains(std::vector<std::string>& failed, const Estimate
   const double r = e.rhat_of_chains;
   return fmt::format(
       "R-hat of single chains is {:.2g}: each is worth some {:.1g} independent draws, and groups agree "
-      "because they began "
-      "alike; more --iterations",
+      "because they began alike; more --iterations",
       r, 1 / (r * r - 1));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target eight_schools: its density held to the model school by school, its truth to dense linear algebra and
 // to posteriordb's reference draws.
-#include "targets/decompositions.hpp"
 #include "targets/eight_schools.hpp"
 
 #include <gmock/gmock.h>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "targets/decompositions.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/points.hpp"
 #include "tests/support/run_python.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target gp_regr: its density held to dense linear algebra, its truth to posteriordb's reference draws.
-#include "targets/decompositions.hpp"
 #include "targets/gp_regr.hpp"
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include <Eigen/Dense>
 
+#include "targets/decompositions.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/points.hpp"
 #include "tests/support/posteriordb.hpp"

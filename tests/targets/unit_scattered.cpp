@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target scattered: its components are what its description says, its density theirs.
-#include "targets/decompositions.hpp"
 #include "targets/scattered.hpp"
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include <Eigen/Dense>
 
+#include "targets/decompositions.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/points.hpp"
 

@@ -57,7 +57,7 @@ TEST(ModeHalos, PseudoExtendedChainsMeetThem) {
 }
 
 /// Warm-up leaves too few chains in one of two scales, and in 300 iterations they hardly change: groups of chains agree all the
-/// same, and means and second moments passed up to twelve of their errors off. One scale alone passes.
+/// same, and second moments passed up to twelve of their errors off. One scale alone passes.
 TEST(NestedScales, ShortRunsThatKeepToThemEstablishNothing) {
   const auto verdict = [](const std::string& data, const char* sampler, std::uint64_t seed) {
     RunOptions r = run_on(data, "sample", sampler);

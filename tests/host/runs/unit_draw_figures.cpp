@@ -32,7 +32,7 @@ TEST(DrawFigures, AreOfAllChains) {
     options.overview = overview;
     return draw_figures(
         *target, run_chains(make_context(r, *target, ""), sampler_config(r, 10, target->tails()), options), 1,
-        2);
+        2, true);
   };
   const DrawFigures all = figures(kAllDraws, 0), seen = figures(0, 1024), some = figures(0, 300);
   ASSERT_EQ(all.of.size(), 19u);

@@ -82,7 +82,7 @@ TEST(Gates, ShortChainsAreSeenOneByOne) {
       run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);
   Estimates e = estimate(run.units[0]);
   ASSERT_TRUE(e.nested);
-  judge_ranks(e, draw_figures(*target, run, 1, 2));
+  judge_ranks(e, draw_figures(*target, run, 1, 2, e.nested));
   EXPECT_GT(e.rhat_of_chains, kChainsApart);
 }
 
