@@ -83,9 +83,26 @@ void ModeLibrary::add(Mode mode) {
 void ModeLibrary::measure() {
   while (inverse_.size() < modes_.size()) {
     const auto factor = factor_of(modes_[inverse_.size()]);
-    inverse_.push_back(factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_)));
+    Eigen::MatrixXd inverse = Eigen::MatrixXd::Zero((dim_ + kRows - 1) / kRows * kRows, dim_);
+    inverse.topRows(dim_) =
+        factor.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(dim_, dim_));
+    std::vector<Rows> packed;
+    for (int i = 0; i < dim_; i += kRows)
+      for (int j = 0; j < std::min(dim_, i + kRows); ++j) packed.push_back(inverse.col(j).segment<kRows>(i));
+    inverse_.push_back(std::move(packed));
     widest_.push_back(widest(factor * factor.transpose()));
     log_det_.push_back(2 * factor.diagonal().array().log().sum());
+  }
+}
+
+template <class Take>
+void ModeLibrary::whiten(int k, const double* x, Take take) const {
+  const double* place = modes_[k].place.data();
+  const Rows* column = inverse_[k].data();
+  for (int i = 0; i < dim_; i += kRows) {
+    Rows z = Rows::Zero();
+    for (int j = 0, n = std::min(dim_, i + kRows); j < n; ++j) z += *column++ * (x[j] - place[j]);
+    if (!take(i, z)) return;
   }
 }
 
@@ -93,12 +110,15 @@ double ModeLibrary::distance(int k, const double* x, double most) const {
   const Eigen::Map<const Eigen::VectorXd> at(x, dim_), place(modes_[k].place.data(), dim_);
   const double least = (at - place).squaredNorm() / widest_[k];
   if (!(least < most)) return std::isnan(least) ? INFINITY : std::max(least, most);
-  const Eigen::VectorXd apart = at - place;
+  return measured_distance(k, x, most);
+}
+
+double ModeLibrary::measured_distance(int k, const double* x, double most) const {
   double sum = 0;
-  for (int i = 0; i < dim_ && sum < most; ++i) {
-    const double z = inverse_[k].row(i).head(i + 1).dot(apart.head(i + 1));
-    sum += z * z;
-  }
+  whiten(k, x, [&](int, const Rows& z) {
+    sum += z.square().sum();
+    return sum < most;
+  });
   return std::isnan(sum) ? INFINITY : sum;
 }
 
@@ -108,11 +128,17 @@ double ModeLibrary::log_density(int k, const double* x) const {
 }
 
 ModeLibrary::Aims ModeLibrary::aims(int k, const Eigen::MatrixXd& x, const Eigen::MatrixXd& gradient) const {
-  const Eigen::Map<const Eigen::VectorXd> place(modes_[k].place.data(), dim_);
-  const Eigen::MatrixXd way = inverse_[k].triangularView<Eigen::Lower>() * (-(x.colwise() - place)).eval();
+  Eigen::MatrixXd way(dim_, x.cols());
+  for (Eigen::Index c = 0; c < x.cols(); ++c)
+    whiten(k, x.col(c).data(), [&](int i, const Rows& z) {
+      for (int r = 0; r < kRows && i + r < dim_; ++r) way(i + r, c) = -z[r];
+      return true;
+    });
   const auto factor = factor_of(modes_[k]);
   Eigen::MatrixXd along = factor.triangularView<Eigen::Lower>().transpose() * gradient;
-  for (Eigen::Index c = 0; c < along.cols(); ++c) along.col(c).stableNormalize();
+  along.array().rowwise() /=
+      along.cwiseAbs().colwise().maxCoeff().eval().array();  // whose squares are finite
+  along.array().rowwise() /= along.colwise().norm().eval().array();
   const Eigen::RowVectorXd to = way.cwiseProduct(along).colwise().sum();
   return {to.array() / way.colwise().norm().array(),
           (way - along * to.asDiagonal()).colwise().norm().array()};
@@ -142,20 +168,22 @@ std::vector<int> ModeLibrary::of_points(const Eigen::MatrixXd& x, By by, int thr
     Eigen::MatrixXd points = x.middleCols(first, n);
     if (coordinates.to) points = *coordinates.to * points;
     const Eigen::MatrixXd products = coordinates.places * points;
+    Eigen::ArrayXd squares(modes), bound(modes);
     for (Eigen::Index c = 0; c < n; ++c) {
       const double* at = x.col(first + c).data();
-      const Eigen::ArrayXd squares = points.col(c).squaredNorm() + coordinates.norms;
+      squares = points.col(c).squaredNorm() + coordinates.norms;
       // No mode is nearer than it would be along its widest axis; what rounding may have added to that is taken off.
-      const Eigen::ArrayXd bound =
+      bound =
           (squares - 2 * products.col(c).array() - 1e-10 * squares).max(0) * coordinates.thinness + offset;
       Eigen::Index likely = 0;
       double least = INFINITY;
-      if (std::isfinite(bound.minCoeff(&likely))) least = distance(int(likely), at) + offset[likely];
+      if (std::isfinite(bound.minCoeff(&likely)))
+        least = measured_distance(int(likely), at, INFINITY) + offset[likely];
       int& k = found[first + c];
       if (std::isfinite(least)) k = int(likely);
       for (Eigen::Index other = 0; other < modes; ++other) {
         if (bound[other] >= least) continue;
-        const double far = distance(int(other), at, least - offset[other]) + offset[other];
+        const double far = measured_distance(int(other), at, least - offset[other]) + offset[other];
         if (!(far < least)) continue;
         least = far;
         k = int(other);

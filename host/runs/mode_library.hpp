@@ -157,12 +157,19 @@ class ModeLibrary {
   }
 
  private:
+  static constexpr int kRows = 8;
+  using Rows = Eigen::Array<double, kRows, 1>;
+
   void measure();
+  /// take(i, z) for i = 0, kRows, ..: so many rows of factor^-1 (x - place), zeros beyond the last; until it returns false.
+  template <class Take>
+  void whiten(int k, const double* x, Take take) const;
+  /// distance(), without a look at whether x is too far along the widest axis.
+  double measured_distance(int k, const double* x, double most) const;
 
   int dim_;
   std::vector<Mode> modes_;
-  std::vector<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>
-      inverse_;  // of the factors
+  std::vector<std::vector<Rows>> inverse_;  // of the factors: [mode][rows, column up to their last]
   // A bound on the covariance's largest eigenvalue, at most a third above it up to 64 axes.
   std::vector<double> widest_;
   std::vector<double> log_det_;  // of the covariance

@@ -81,18 +81,21 @@ class Weigher {
     const ByRows factor = Eigen::Map<const ByRows>(mode.factor.data(), dim_, dim_) * std::sqrt(kMassWidening);
     const Eigen::Map<const Vector> place(mode.place.data(), dim_);
     RandomStream random(Purpose::mode_mass, context_.key, (std::uint64_t(unit_) << 32) | std::uint64_t(k));
-    Vector z(dim_);
+    Eigen::MatrixXd z(dim_, count);
     const double norm = std::lgamma(0.5 * (kMassDegrees + dim_)) - std::lgamma(0.5 * kMassDegrees) -
                         0.5 * dim_ * std::log(kMassDegrees * kPi) - factor.diagonal().array().log().sum();
-    for (Eigen::Index n = first; n < first + count; ++n) {
-      for (int i = 0; i < dim_; ++i) z[i] = random.normal();
+    for (int n = 0; n < count; ++n) {
+      for (int i = 0; i < dim_; ++i) z(i, n) = random.normal();
       double chi = 0;
       for (int i = 0; i < kMassDegrees; ++i) chi += std::pow(random.normal(), 2);
-      z *= std::sqrt(kMassDegrees / chi);
-      draws.x.col(n) = place + factor.triangularView<Eigen::Lower>() * z;
-      draws.distance[n] = kMassWidening * z.squaredNorm();
-      log_q[n] = norm - 0.5 * (kMassDegrees + dim_) * std::log1p(z.squaredNorm() / kMassDegrees);
+      z.col(n) *= std::sqrt(kMassDegrees / chi);
     }
+    auto x = draws.x.middleCols(first, count);
+    x = factor.triangularView<Eigen::Lower>() * z;
+    x.colwise() += place;
+    const Eigen::ArrayXd square = z.colwise().squaredNorm();
+    draws.distance.segment(first, count) = kMassWidening * square;
+    log_q.segment(first, count) = norm - 0.5 * (kMassDegrees + dim_) * (square / kMassDegrees).log1p();
   }
 
   /// By the first kMassDraws.

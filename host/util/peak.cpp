@@ -68,7 +68,7 @@ double products(int threads) {
 
 }  // namespace
 
-int hardware_threads() { return omp_get_num_procs(); }
+int hardware_threads() { return omp_get_max_threads(); }
 
 const char* cpu_isa() {
 #if defined(__AVX512F__)

@@ -3,7 +3,7 @@
 
 namespace lockstep {
 
-/// Processors this process may use.
+/// Processors this process may use, or OMP_NUM_THREADS.
 int hardware_threads();
 /// The instruction set the kernels were built for, and its register width.
 const char* cpu_isa();

@@ -59,7 +59,7 @@ int own_processors(MPI_Comm machine) {
   double share = 0;
   for (int c = 0; c < CPU_SETSIZE; ++c)
     if (CPU_ISSET(c, &mine)) share += 1.0 / users[c];
-  return std::max(1, int(share + 1e-6));
+  return std::clamp(int(share + 1e-6), 1, hardware_threads());
 }
 #endif
 

@@ -75,12 +75,9 @@ class Device {
     void* all = mmap(nullptr, pages + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED) return nullptr;
     char* begin = static_cast<char*>(all) + page;
-    mprotect(begin, pages, PROT_READ | PROT_WRITE);
-    std::memset(begin, 0x7f, pages);
-    mprotect(begin, pages, PROT_NONE);
     ASAN_POISON_MEMORY_REGION(all, page);
     ASAN_POISON_MEMORY_REGION(begin + size, pages - size + page);
-    memory_[begin] = {size, pages, PROT_NONE, nullptr, {}};
+    memory_[begin] = {size, pages, PROT_NONE, true, nullptr, {}};
     return begin;
   }
   /// False where `p` is no allocation.
@@ -111,6 +108,17 @@ class Device {
     }
   }
 
+  /// The work of a memset. A whole allocation that is fresh becomes zero as its pages are, none of them touched.
+  void set(char* p, int value, std::size_t size) {
+    const auto found = memory_.find(p);
+    if (value != 0 || found == memory_.end() || !found->second.fresh || found->second.size != size) {
+      std::memset(p, value, size);
+      return;
+    }
+    note_access(found->second, true);
+    found->second.fresh = false;
+  }
+
   /// Does a piece of work, opening the memory it touches.
   void run(const WorkPointer& work) {
     running_ = work;
@@ -128,6 +136,7 @@ class Device {
   struct Memory {
     std::size_t size, pages;
     int access;          // as mprotect has it
+    bool fresh;          // nobody has touched it: it is filled when somebody does
     WorkPointer writer;  // who wrote last, and who has read since
     std::vector<WorkPointer> readers;
   };
@@ -155,6 +164,11 @@ class Device {
       complaints_.insert("the host touches memory of the device");
     else
       note_access(found->second, write);
+    if (found->second.fresh) {
+      mprotect(begin, memory.pages, PROT_READ | PROT_WRITE);
+      std::memset(begin, 0x7f, memory.size);
+      found->second.fresh = false;
+    }
     found->second.access = PROT_READ | (write ? PROT_WRITE : 0);
     mprotect(begin, memory.pages, memory.access);
     open_[begin] = &found->second;

@@ -116,7 +116,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t size, cudaStream_t stream) {
-  stream->enqueue("a memset", [=] { std::memset(p, value, size); });
+  stream->enqueue("a memset", [=] { emulated::Device::the().set(static_cast<char*>(p), value, size); });
   return emulated::status();
 }
 inline cudaError_t cudaMemset(void* p, int value, std::size_t size) {
