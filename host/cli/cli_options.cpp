@@ -24,7 +24,8 @@ const OptionSpec data_dir = {"--data-dir", "DIR", text, what,
                              "Folder in which data files are looked for (default $LOCKSTEP_DATA)."};
 const OptionSpec device = {"--device", "NAME", text, where, "auto (a GPU where there is one), cpu or cuda.",
                            true};
-const OptionSpec threads = {"--threads", "N", number, where, "Threads on the CPU (default: 0, all, or OMP_NUM_THREADS)."};
+const OptionSpec threads = {"--threads", "N", number, where,
+                            "Threads on the CPU (default: 0, all, or OMP_NUM_THREADS)."};
 const OptionSpec force = {"--force", "", toggle, output, "Overwrite what an earlier run has left in --out."};
 const OptionSpec quiet = {"--quiet", "", toggle, output, "No progress and no messages on standard error."};
 
