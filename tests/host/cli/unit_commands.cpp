@@ -120,6 +120,13 @@ TEST_F(Commands, ListsSamplersAndDevices) {
   EXPECT_NE(devices.out.find("\ncuda "), std::string::npos) << devices.out;
 }
 
+TEST_F(Commands, ThreadsAreThoseOfOpenMp) {
+  setenv("OMP_NUM_THREADS", "1", 1);
+  const ProgramResult devices = run({"devices"});
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(devices.out.rfind("cpu   1 threads,", 0), 0u) << devices.out;
+}
+
 TEST_F(Commands, HelpIsAskedForOrGivenWithStatusTwo) {
   const ProgramResult help = run({"--help"}), none = run({});
   EXPECT_EQ(help.status, 0);
