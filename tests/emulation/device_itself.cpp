@@ -112,6 +112,21 @@ TEST_F(EmulatedDevice, HoldsNoZerosAtFirst) {
   cudaFree(fresh);
 }
 
+// Whose pages it does not touch.
+TEST_F(EmulatedDevice, FindsAMemsetThatNobodyWaitedFor) {
+  int* fresh = nullptr;
+  cudaMalloc(&fresh, 3 * sizeof(int));
+  cudaMemsetAsync(fresh, 0, 3 * sizeof(int), one_);
+  launch(other_, 3, add_kernel, fresh, 5);
+  cudaStreamSynchronize(one_);
+  cudaStreamSynchronize(other_);
+  EXPECT_THAT(complaints(), ElementsAre(HasSubstr("no fence")));
+  int numbers[3] = {};
+  cudaMemcpy(numbers, fresh, sizeof numbers, cudaMemcpyDeviceToHost);
+  EXPECT_THAT(numbers, ElementsAre(5, 5, 5));
+  cudaFree(fresh);
+}
+
 TEST_F(EmulatedDevice, RefusesWhatCannotBeLaunched) {
   EXPECT_EQ(launch(one_, 0, add_kernel, numbers_, 1), cudaErrorInvalidConfiguration);
   EXPECT_EQ(launch(one_, 1025, add_kernel, numbers_, 1), cudaErrorInvalidConfiguration);
