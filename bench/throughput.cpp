@@ -170,10 +170,10 @@ std::optional<BenchOptions> read_options(int argc, char** argv) {
 
 std::vector<int> numbers_of_threads(const RunOptions& run, bool cuda) {
   if (run.threads > 0) return {run.threads};
-  if (cuda) return {hardware_threads()};
+  if (cuda) return {default_threads()};
   std::vector<int> threads;
-  for (int t = 1; t <= hardware_threads();
-       t = t < hardware_threads() ? std::min(2 * t, hardware_threads()) : t + 1)
+  for (int t = 1; t <= default_threads();
+       t = t < default_threads() ? std::min(2 * t, default_threads()) : t + 1)
     threads.push_back(t);
   return threads;
 }

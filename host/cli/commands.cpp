@@ -90,10 +90,10 @@ void list_samplers(const std::string& name) {
 }
 
 void list_devices(bool measure) {
-  fmt::print("cpu   {} threads, kernels built for {} ({} floats a register)\n", hardware_threads(), cpu_isa(),
+  fmt::print("cpu   {} threads, kernels built for {} ({} floats a register)\n", default_threads(), cpu_isa(),
              cpu_register_floats());
   if (measure) {
-    for (int threads : {1, hardware_threads()})
+    for (int threads : {1, default_threads()})
       fmt::print(
           "      {} thread{}: {:.1f} GFLOP/s single, {:.1f} GFLOP/s double (fused multiply-adds, 2 each)\n",
           threads, threads > 1 ? "s" : "", fma_peak_gflops(false, threads), fma_peak_gflops(true, threads));

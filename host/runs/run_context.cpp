@@ -36,7 +36,7 @@ namespace {
 
 /// OpenMP ends the program where the system has no room for its threads: whether it has is asked before.
 void check_threads(int threads) {
-  if (threads <= hardware_threads()) return;
+  if (threads <= default_threads()) return;
   std::latch started(1);
   std::vector<std::jthread> all;  // end when the latch opens
   try {
@@ -44,9 +44,8 @@ void check_threads(int threads) {
   } catch (const std::system_error& error) {
     started.count_down();
     throw UserError(fmt::format(
-        "--threads is {}, and the system starts {} at most ({}). Give fewer, such as the {} of this "
-        "machine",
-        threads, all.size(), error.code().message(), hardware_threads()));
+        "--threads is {}, and the system starts {} at most ({}). Give fewer, such as the default, {}",
+        threads, all.size(), error.code().message(), default_threads()));
   }
   started.count_down();
 }
@@ -72,7 +71,7 @@ RunContext make_context(const RunOptions& run, const TargetInstance& target, con
   Processes& processes = Processes::all();
   c.threads = run.threads > 0           ? run.threads
               : processes.threads() > 0 ? processes.threads()
-                                        : hardware_threads();
+                                        : default_threads();
   check_threads(c.threads);
 #ifdef LOCKSTEP_CUDA
   if (run.device != "cpu") {

@@ -68,7 +68,7 @@ double products(int threads) {
 
 }  // namespace
 
-int hardware_threads() { return omp_get_max_threads(); }
+int default_threads() { return omp_get_max_threads(); }
 
 const char* cpu_isa() {
 #if defined(__AVX512F__)

@@ -3,8 +3,8 @@
 
 namespace lockstep {
 
-/// Processors this process may use, or OMP_NUM_THREADS.
-int hardware_threads();
+/// OMP_NUM_THREADS, or the processors that this process may use.
+int default_threads();
 /// The instruction set the kernels were built for, and its register width.
 const char* cpu_isa();
 int cpu_register_floats();

@@ -52,14 +52,14 @@ int own_processors(MPI_Comm machine) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0)
-    for (int c = 0; c < hardware_threads(); ++c) CPU_SET(c, &mine);
+    for (int c = 0; c < default_threads(); ++c) CPU_SET(c, &mine);
   std::vector<int> users(CPU_SETSIZE);
   for (int c = 0; c < CPU_SETSIZE; ++c) users[c] = CPU_ISSET(c, &mine) ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, users.data(), CPU_SETSIZE, MPI_INT, MPI_SUM, machine);
   double share = 0;
   for (int c = 0; c < CPU_SETSIZE; ++c)
     if (CPU_ISSET(c, &mine)) share += 1.0 / users[c];
-  return std::clamp(int(share + 1e-6), 1, hardware_threads());
+  return std::clamp(int(share + 1e-6), 1, default_threads());
 }
 #endif
 

@@ -49,7 +49,7 @@ TEST(RunContext, TakesOverTheOptions) {
     EXPECT_EQ(make_context(run, *target, "").precision, precision);
   }
   run.threads = 0;
-  EXPECT_EQ(make_context(run, *target, "").threads, hardware_threads());
+  EXPECT_EQ(make_context(run, *target, "").threads, default_threads());
 }
 
 TEST(RunContext, AskedForAGpuItIsThereOrAnError) {
@@ -234,7 +234,7 @@ TEST(Units, ParametersReachTheirOwnChains) {
 }
 
 TEST(Peak, IsMeasured) {
-  EXPECT_GE(hardware_threads(), 1);
+  EXPECT_GE(default_threads(), 1);
   EXPECT_GE(cpu_register_floats(), 4);
   const double single = fma_peak_gflops(false, 1), full = fma_peak_gflops(true, 1);
   // Half a core's bare minimum to well above any core of today.
