@@ -118,9 +118,9 @@ class Engine {
   virtual std::vector<double> moments(bool reset) = 0;
   std::vector<double> take_stats() { return stats(true); }
   std::vector<double> take_moments() { return moments(true); }
-  /// Draws of the last launch: [draw][dim + kDrawExtraRows][stored chain], or of [padded chains] where all
-  /// are stored.
-  virtual std::vector<float> draws() = 0;
+  /// The first so many draws of the last launch: [draw][dim + kDrawExtraRows][stored chain], or of [padded
+  /// chains] where all are stored. They lie there until the next launch, or the next call.
+  virtual std::span<const float> draws(int count) = 0;
   /// Its overview, x alone: [draw][dim][padded chains].
   virtual std::vector<float> overview() = 0;
   /// Memory of its chains, where it runs.

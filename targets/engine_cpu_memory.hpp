@@ -20,6 +20,11 @@ struct CpuBackend {
   static std::vector<T> to_host(const AlignedVector<T>& v) {
     return {v.begin(), v.end()};
   }
+  /// The first of them: here, or else in `room`.
+  template <class T>
+  static std::span<const T> seen(const AlignedVector<T>& v, std::size_t count, std::vector<T>&) {
+    return {v.data(), count};
+  }
   /// Calls f with the first of the rows, and how far it is from there to the next tile's.
   template <class T, class F>
   static void read_rows(const AlignedVector<T>& v, int, int rows, int first, int, F f) {

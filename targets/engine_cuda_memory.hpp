@@ -45,6 +45,12 @@ class CudaBackend {
     return v.to_host();
   }
   template <class T>
+  static std::span<const T> seen(const DeviceVector<T>& v, std::size_t count, std::vector<T>& room) {
+    room.resize(count);
+    v.rows_to_host(room.data(), 1, count, 0, count);
+    return room;
+  }
+  template <class T>
   static void from_host(DeviceVector<T>& v, const std::vector<T>& host) {
     v.from_host(host);
   }

@@ -163,7 +163,9 @@ class EngineMemory : public Engine {
   }
   std::vector<double> moments(bool reset) override { return read(accumulators_, moments_.rows(), reset); }
   std::vector<double> trace() override { return Backend::to_host(trace_); }
-  std::vector<float> draws() override { return Backend::to_host(draws_); }
+  std::span<const float> draws(int count) override {
+    return Backend::seen(draws_, std::size_t(count) * (shape_.dim + kDrawExtraRows) * stored_chains_, seen_);
+  }
   std::vector<float> overview() override { return Backend::to_host(overview_); }
   std::size_t bytes() const override {
     const auto sum = []<class... V>(const V&... v) {
@@ -323,6 +325,7 @@ class EngineMemory : public Engine {
   int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;
   Vector<float> draws_, overview_;
+  std::vector<float> seen_;  // draws on the host, where they are not there already
   Vector<int> draw_slot_;
   Vector<double> fields_, counters_, shared_;
   bool fields_are_zero_ = true;  // as they are made

@@ -29,6 +29,7 @@ concept MemoryBackend = std::constructible_from<B, const EngineSpec&> &&
              void (*reads)(const double*, std::size_t), void (*writes)(double*, std::size_t)) {
   { B::data(v) } -> std::same_as<double*>;
   { B::to_host(v) } -> std::same_as<std::vector<double>>;
+  { B::seen(v, std::size_t(1), host) } -> std::same_as<std::span<const double>>;
   B::from_host(v, host);
   B::fill(v, 0.0);
   B::read_rows(v, 1, 1, 0, 1, reads);

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "host/util/files.hpp"
+#include "host/util/page_vector.hpp"
 
 namespace lockstep {
 namespace {
@@ -38,8 +39,9 @@ void check(int status) {
 constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
 constexpr int kDeflateLevel = 1;
 constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
-// Of floating-point draws packing saves a fifth, and takes ten times as long as sampling a cheap density.
+// Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density. Flags are nearly all one.
 constexpr std::size_t kMostPackedDraws = std::size_t(1) << 20;
+constexpr int kPartValues = 1 << 22, kPartChains = 16;  // of a source, at a time
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
@@ -99,19 +101,47 @@ class Group {
   void put(const std::string& variable, const DrawsArray& values, const std::vector<std::size_t>& over) {
     std::size_t size = 1;
     for (std::size_t i : over) size *= static_cast<std::size_t>(dimensions_[i].length);
-    std::visit(
-        [&](const auto& array) {
-          if (array.size() != size) {
-            throw std::logic_error(fmt::format("draws file: {}/{} has {} values instead of {}", name_,
-                                               variable, array.size(), size));
-          }
-          put_values(variable, array, over);
-        },
-        values);
+    std::visit([&](const auto& array) { put_array(variable, array, size, over); }, values);
+  }
+  template <class T>
+  void put_array(const std::string& variable, const std::vector<T>& values, std::size_t size,
+                 const std::vector<std::size_t>& over) {
+    if (values.size() != size) {
+      throw std::logic_error(
+          fmt::format("draws file: {}/{} has {} values instead of {}", name_, variable, values.size(), size));
+    }
+    put_values(variable, values, over);
+  }
+  /// By parts of at most about kPartValues.
+  template <class T>
+  void put_array(const std::string& variable, const DrawsSource<T>& source, std::size_t size,
+                 const std::vector<std::size_t>& over) {
+    const int id = define_variable<T>(variable, size, over);
+    if (size == 0) return;
+    const int chains = dimensions_[over[0]].length, draws = dimensions_[over[1]].length;
+    const int each = int(size / chains / draws);
+    const int most_draws = std::max(1, std::min(draws, kPartValues / kPartChains / each));
+    const int most_chains = std::max(1, kPartValues / kPartChains / each / most_draws) * kPartChains;
+    PageVector<T> values(std::size_t(std::min(most_chains, chains)) * most_draws * each);
+    std::vector<std::size_t> start(over.size(), 0), count;
+    for (std::size_t i : over) count.push_back(dimensions_[i].length);
+    for (int chain = 0; chain < chains; chain += most_chains)
+      for (int draw = 0; draw < draws; draw += most_draws) {
+        const DrawsPart part{chain, std::min(most_chains, chains - chain), draw,
+                             std::min(most_draws, draws - draw)};
+        source(part, values.data());
+        start[0] = chain, count[0] = part.chains, start[1] = draw, count[1] = part.draws;
+        check(nc_put_vara(group_, id, start.data(), count.data(), values.data()));
+      }
   }
   template <class T>
   void put_values(const std::string& variable, const std::vector<T>& values,
                   const std::vector<std::size_t>& over) {
+    const int id = define_variable<T>(variable, values.size(), over);
+    if (!values.empty()) check(nc_put_var(group_, id, values.data()));
+  }
+  template <class T>
+  int define_variable(const std::string& variable, std::size_t size, const std::vector<std::size_t>& over) {
     int id = 0;
     std::vector<int> ids;
     for (std::size_t i : over) ids.push_back(ids_[i]);
@@ -119,9 +149,8 @@ class Group {
     // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this
     // attribute.
     if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
-    if (values.empty()) return;
-    const bool draws = std::is_same_v<T, float> && values.size() > kMostPackedDraws;
-    if (values.size() >= kWorthPacking && !draws) {
+    const bool draws = !std::is_same_v<T, std::uint8_t> && size > kMostPackedDraws;
+    if (size >= kWorthPacking && !draws) {
       // Whole trailing dimensions as long as a chunk has room.
       std::vector<std::size_t> chunk(over.size(), 1);
       std::size_t room = kChunkValues;
@@ -130,7 +159,7 @@ class Group {
       check(nc_def_var_chunking(group_, id, NC_CHUNKED, chunk.data()));
       check(nc_def_var_deflate(group_, id, 1, 1, kDeflateLevel));
     }
-    check(nc_put_var(group_, id, values.data()));
+    return id;
   }
 
   std::string name_;
@@ -139,8 +168,13 @@ class Group {
   int group_ = 0;
 };
 
-bool empty(const DrawsArray& values) {
-  return std::visit([](const auto& array) { return array.empty(); }, values);
+template <class T>
+bool is_empty(const std::vector<T>& values) {
+  return values.empty();
+}
+template <class T>
+bool is_empty(const DrawsSource<T>& source) {
+  return !source;
 }
 
 void put_stats(int nc, const std::string& name, int chains, int draws,
@@ -174,7 +208,8 @@ void put_groups(int nc, const DrawsFile& file) {
                 attributes);
     group.put("x", file.weighted_x, 4);
     group.put("log_weight", file.log_weight, 3);
-    if (!empty(file.beta)) group.put("beta", file.beta, 3);
+    const bool learns = !std::visit([](const auto& beta) { return is_empty(beta); }, file.beta);
+    if (learns) group.put("beta", file.beta, 3);
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;

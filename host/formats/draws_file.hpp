@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <variant>
@@ -9,10 +10,20 @@
 
 namespace lockstep {
 
+/// Some draws of some chains.
+struct DrawsPart {
+  int chain, chains, draw, draws;  // the first, and how many
+};
+/// Writes the values of a part to `out`, for values that are made as the file is written: all of them may be most of
+/// what memory holds.
+template <class T>
+using DrawsSource = std::function<void(const DrawsPart& part, T* out)>;
+
 /// Values of one variable, row-major (last index fastest). The file keeps the type; `std::uint8_t` holds
 /// flags and is read back as booleans.
 using DrawsArray = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
-                                std::vector<std::int64_t>, std::vector<std::uint8_t>>;
+                                std::vector<std::int64_t>, std::vector<std::uint8_t>, DrawsSource<float>,
+                                DrawsSource<double>, DrawsSource<std::int32_t>, DrawsSource<std::uint8_t>>;
 
 /// A quantity of the target beside x: a number for each draw, or `size` of them.
 struct DrawsQuantity {

@@ -108,7 +108,7 @@ class WarmUp {
     const int units = int(units_.size());
     Frozen& f = frozen();
     if (options_.warmup_draws && t % options_.thin == 0) {
-      out_.warmup.append(engine, 1, false);
+      out_.warmup.append(engine, 1, false, context_.threads);
       out_.warmup_step_size.push_back(f.step_size[0]);
     }
     const auto& stats = launched.stats();
@@ -297,7 +297,6 @@ class WarmUp {
     }
     if (options_.pooled) frozen().spread(int(options_.units.size()));
     out_.superchain.resize(options_.chains);
-    out_.warmup.arrange(dim_, out_.warmup.draws, context_.threads);
   }
 
   RunContext context_;

@@ -74,8 +74,8 @@ class Checkpoint {
   }
 
  private:
-  template <class T>
-  void bytes(const std::string& name, std::vector<T>& value) {
+  template <class T, class Allocator>
+  void bytes(const std::string& name, std::vector<T, Allocator>& value) {
     if (!reading_) {
       const auto* first = reinterpret_cast<const std::uint8_t*>(value.data());
       data_[name] = nlohmann::json::binary({first, first + value.size() * sizeof(T)});

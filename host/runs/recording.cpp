@@ -183,7 +183,7 @@ double Recording::end_spent() {
 void Recording::add_draws(Engine& engine) {
   overview_.add(engine, seen_);
   if (stored_ == 0) return;
-  draws_.append(engine, stored_, weighted_);
+  draws_.append(engine, stored_, weighted_, threads_);
   draws_.forget(plan_.window);
 }
 
@@ -196,7 +196,7 @@ void Recording::finish(ChainRunResult& result) {
   result.overview = std::move(overview_);
   auto& d = result.draws = std::move(draws_);
   const std::int64_t made = (batches_[0].iterations() + plan_.thin - 1) / plan_.thin;
-  d.arrange(dim_, plan_.window, threads_);
+  d.end(plan_.window);
   d.first = (made - d.draws) * plan_.thin;
   if (result.warmup.draws > 0) result.warmup.keep_chains(plan_.chains);
   const ModelSpec& m = config_.model;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 std::vector<std::string> own_names(const TargetInstance& target) {
@@ -41,39 +43,52 @@ std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std
   return all;
 }
 
-void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run,
+void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
                      const TargetInstance& target, const SamplerConfig& config) {
+  const int threads = run.threads;
+  const auto x = [&](const StoredDraws& draws) -> DrawsSource<float> {
+    return [&](const DrawsPart& part, float* out) { draws.read_x(part, out, threads); };
+  };
+  const auto statistic = [&]<class T>(T, const StoredDraws& draws, DrawRow row) -> DrawsSource<T> {
+    return [&, row](const DrawsPart& part, T* out) { draws.read(row, part, out, threads); };
+  };
+  const auto weighted = [&](const std::vector<double>& values) -> DrawsSource<double> {
+    if (values.empty()) return {};
+    return [&](const DrawsPart& part, double* out) { r.draws.read(values, part, out); };
+  };
+  const auto stats = [&](const StoredDraws& draws, DrawsSource<double> step_size) {
+    std::map<std::string, DrawsArray> all;
+    all["n_steps"] = statistic(std::int32_t(), draws, draw_steps);
+    all["acceptance_rate"] = statistic(float(), draws, draw_acceptance);
+    all["lp"] = statistic(float(), draws, draw_log_density);
+    all["step_size"] = std::move(step_size);
+    if (!config.transition->gradients) return all;  // which has no integrator
+    all["diverging"] = statistic(std::uint8_t(), draws, draw_diverging);
+    all["energy"] = statistic(float(), draws, draw_energy);
+    return all;
+  };
   DrawsFile f;
   f.chains = int(r.draws.chains.size());
   f.draws = r.draws.draws;
   f.dim = target.dim();
   f.names = own_names(target);
   f.pseudo_samples = r.draws.log_weight.empty() ? 0 : config.model.pseudo_samples;
-  f.quantities = quantities_of(target, r.draws.x);
-  f.x = std::move(r.draws.x);
-  const auto stats = [&](StoredDraws& draws, std::vector<double> step_size) {
-    std::map<std::string, DrawsArray> all;
-    all["n_steps"] = std::vector<std::int32_t>(draws.steps.begin(), draws.steps.end());
-    all["acceptance_rate"] = std::move(draws.acceptance);
-    all["lp"] = std::move(draws.log_density);
-    all["step_size"] = std::move(step_size);
-    if (!config.transition->gradients) return all;  // which has no integrator
-    all["diverging"] = std::vector<std::uint8_t>(draws.diverging.begin(), draws.diverging.end());
-    all["energy"] = std::move(draws.energy);
-    return all;
-  };
-  f.sample_stats = stats(r.draws, std::vector<double>(r.draws.steps.size(), r.frozen.step_size[0]));
+  if (!target.quantities().empty()) f.quantities = quantities_of(target, r.draws.x());
+  f.x = x(r.draws);
+  f.sample_stats = stats(r.draws, [&](const DrawsPart& part, double* out) {
+    std::fill_n(out, std::size_t(part.chains) * part.draws, r.frozen.step_size[0]);
+  });
   if (r.warmup.draws > 0) {
     f.warmup_draws = r.warmup.draws;
-    f.warmup_x = std::move(r.warmup.x);
-    std::vector<double> step_size;  // one for all chains
-    for (int c = 0; c < f.chains; ++c)
-      step_size.insert(step_size.end(), r.warmup_step_size.begin(), r.warmup_step_size.end());
-    f.warmup_sample_stats = stats(r.warmup, std::move(step_size));
+    f.warmup_x = x(r.warmup);
+    f.warmup_sample_stats = stats(r.warmup, [&](const DrawsPart& part, double* out) {  // one for all chains
+      for (int c = 0; c < part.chains; ++c)
+        out = std::copy_n(&r.warmup_step_size[part.draw], part.draws, out);
+    });
   }
-  f.weighted_x = std::move(r.draws.weighted_x);
-  f.log_weight = std::move(r.draws.log_weight);
-  f.beta = std::move(r.draws.beta);
+  f.weighted_x = weighted(r.draws.weighted_x);
+  f.log_weight = weighted(r.draws.log_weight);
+  f.beta = weighted(r.draws.beta);
   f.attributes = {{"inference_library_version", LOCKSTEP_VERSION},
                   {"target", run.target},
                   {"sampler", run.sampler},

@@ -18,8 +18,7 @@ std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std
 
 /// Writes the draws that `sample` stored (contracts: "Files of a run"), with attributes that say which these
 /// are: chains (chains_kept of chains_run), the first iteration after warm-up, and how far they are apart.
-/// Takes them out of `r`: they may be most of what is in memory.
-void write_run_draws(const std::filesystem::path& path, ChainRunResult& r, const RunOptions& run,
+void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
                      const TargetInstance& target, const SamplerConfig& config);
 
 }  // namespace lockstep

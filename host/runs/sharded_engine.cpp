@@ -94,7 +94,6 @@ ShardedEngine::ShardedEngine(const EngineSpec& whole, int shards, bool whole_uni
     stored_.push_back(stored_before(end) - stored_before(first));
   }
   each([&](Shard& shard) { shard.engine = make(slice(whole, shard, shards), int(&shard - shards_.data())); });
-  draw_rows_ = std::size_t(whole.draws) * (dim() + kDrawExtraRows);
   overview_rows_ = std::size_t(whole.overview) * dim();
 }
 
@@ -233,10 +232,14 @@ std::vector<double> ShardedEngine::trace() {
   return gather<double>({&Shard::chains, columns_, padded_chains(), trace_rows_},
                         [](Engine& e) { return e.trace(); });
 }
-std::vector<float> ShardedEngine::draws() {
-  if (draw_rows_ == 0) return {};
+std::span<const float> ShardedEngine::draws(int count) {
   const int stride = all_stored_ ? padded_chains() : std::accumulate(stored_.begin(), stored_.end(), 0);
-  return gather<float>({&Shard::stored, stored_, stride, draw_rows_}, [](Engine& e) { return e.draws(); });
+  const std::size_t rows = std::size_t(count) * (dim() + kDrawExtraRows);
+  seen_ = gather<float>({&Shard::stored, stored_, stride, rows}, [&](Engine& e) {
+    const auto own = e.draws(count);
+    return std::vector<float>(own.begin(), own.end());
+  });
+  return seen_;
 }
 std::vector<float> ShardedEngine::overview() {
   if (overview_rows_ == 0) return {};

@@ -53,7 +53,7 @@ class ShardedEngine : public Engine {
   std::vector<double> trace() override;
   std::vector<double> stats(bool reset) override;
   std::vector<double> moments(bool reset) override;
-  std::vector<float> draws() override;
+  std::span<const float> draws(int count) override;
   std::vector<float> overview() override;
   /// Of this process.
   std::size_t bytes() const override;
@@ -89,7 +89,8 @@ class ShardedEngine : public Engine {
 
   std::vector<Shard> shards_;          // of this process
   std::vector<int> columns_, stored_;  // chains of each process; those whose draws are stored
-  std::size_t trace_rows_, draw_rows_, overview_rows_;
+  std::size_t trace_rows_, overview_rows_;
+  std::vector<float> seen_;  // draws
   bool all_stored_;
 };
 

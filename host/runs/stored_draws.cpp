@@ -3,23 +3,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace lockstep {
 
-void StoredDraws::append(Engine& engine, int count, bool weighted) {
-  const int d = engine.dim(), all = engine.chains(), n = engine.samples();
-  blocks.push_back({count, engine.draws()});
-  blocks.back().numbers.resize(std::size_t(count) * (d + kDrawExtraRows) * chains.size());
+void StoredDraws::append(Engine& engine, int count, bool weighted, int threads) {
+  constexpr std::size_t kTogether = 16;  // chains: a line of the engine's
+  const std::size_t d = std::size_t(dim = engine.dim()), rows = d + kDrawExtraRows, width = chains.size();
+  Block& block = blocks.emplace_back();
+  block.draws = count;
+  block.numbers.resize(count * rows * width);
+  const float* const from = engine.draws(count).data();
+  float *const x = block.numbers.data(), *const statistics = x + count * d * width;
+#pragma omp parallel for num_threads(threads)
+  for (std::size_t c0 = 0; c0 < width; c0 += kTogether)
+    for (std::size_t k = 0; k < std::size_t(count); ++k)
+      for (std::size_t r = 0; r < rows; ++r) {
+        const float* const row = from + (k * rows + r) * width;
+        float* const to = r < d ? x + k * d + r : statistics + (r - d) * width * count + k;
+        const std::size_t of_chain = r < d ? count * d : count;
+        for (std::size_t c = c0; c < std::min(width, c0 + kTogether); ++c) to[c * of_chain] = row[c];
+      }
   draws += count;
+  const int n = engine.samples(), all = engine.chains();
   if (!weighted || n == 1) return;
-  const bool learns = engine.rows() > n * d;
+  const bool learns = engine.rows() > n * dim;
   const auto position = engine.position(), cache = engine.cache();
   for (const int c : chains)
     for (int s = 0; s < n; ++s) {
-      for (int i = 0; i < d; ++i) weighted_x.push_back(position[std::size_t(s * d + i) * all + c]);
+      for (int i = 0; i < dim; ++i) weighted_x.push_back(position[std::size_t(s * dim + i) * all + c]);
       log_weight.push_back(std::log(std::max(cache[std::size_t(1 + s) * all + c], 1e-300)));
-      if (learns) beta.push_back(position[std::size_t(n * d + s) * all + c]);
+      if (learns) beta.push_back(position[std::size_t(n * dim + s) * all + c]);
     }
 }
 
@@ -33,53 +46,70 @@ void StoredDraws::forget(std::int64_t most) {
   blocks.erase(blocks.begin(), blocks.begin() + std::ptrdiff_t(gone));
 }
 
-void StoredDraws::arrange(int dim, std::int64_t most, int threads) {
-  const std::size_t n = chains.size(), d = dim, rows = d + kDrawExtraRows;
-  const std::int64_t kept = std::min<std::int64_t>(draws, most), skipped = draws - kept;
-  const std::pair<std::vector<float>*, int> statistics[] = {{&log_density, draw_log_density},
-                                                            {&acceptance, draw_acceptance},
-                                                            {&steps, draw_steps},
-                                                            {&diverging, draw_diverging},
-                                                            {&energy, draw_energy}};
-  x.resize(n * kept * d);
-  for (const auto& [v, row] : statistics) v->resize(n * kept);
-  constexpr std::size_t kTogether = 16;  // chains: a line of a block
-  std::int64_t begin = -skipped;         // of the block, among the draws that are kept
-  for (Block& block : blocks) {
+void StoredDraws::end(std::int64_t most) {
+  forget(most);
+  skipped = int(std::max<std::int64_t>(0, draws - most));
+  draws -= skipped;
+}
+
+template <class T>
+void StoredDraws::read(int row, int width, const DrawsPart& part, T* out, int threads) const {
 #pragma omp parallel for num_threads(threads)
-    for (std::size_t c0 = 0; c0 < n; c0 += kTogether)
-      for (std::int64_t k = std::max<std::int64_t>(0, -begin); k < block.draws; ++k) {
-        const float* from = block.numbers.data() + k * rows * n;
-        for (std::size_t c = c0; c < std::min(n, c0 + kTogether); ++c) {
-          const std::size_t to = c * kept + (begin + k);
-          for (std::size_t i = 0; i < d; ++i) x[to * d + i] = from[i * n + c];
-          for (const auto& [v, row] : statistics) (*v)[to] = from[(d + row) * n + c];
-        }
-      }
-    begin += block.draws;
-    block = {};
+  for (int c = 0; c < part.chains; ++c) {
+    std::int64_t begin = -(skipped + part.draw);  // of a block, in the part
+    for (const Block& block : blocks) {
+      const std::int64_t end = begin + block.draws, first = std::max<std::int64_t>(begin, 0),
+                         count = std::min<std::int64_t>(end, part.draws) - first;
+      const std::int64_t at =
+          (std::int64_t(row) * chains.size() + std::int64_t(part.chain + c) * width) * block.draws;
+      if (count > 0)
+        std::copy_n(&block.numbers[at + (first - begin) * width], count * width,
+                    out + (std::int64_t(c) * part.draws + first) * width);
+      begin = end;
+    }
   }
-  blocks.clear();
-  for (auto* v : {&weighted_x, &log_weight, &beta}) {
-    if (v->empty()) continue;
-    const std::size_t width = v->size() / (std::size_t(draws) * n);
-    std::vector<double> out(width * kept * n);
-    for (std::int64_t t = 0; t < kept; ++t)
-      for (std::size_t c = 0; c < n; ++c)
-        std::copy_n(v->begin() + ((skipped + t) * n + c) * width, width,
-                    out.begin() + (c * kept + t) * width);
-    v->swap(out);
-  }
-  draws = int(kept);
+}
+template void StoredDraws::read(int, int, const DrawsPart&, float*, int) const;
+template void StoredDraws::read(int, int, const DrawsPart&, std::int32_t*, int) const;
+template void StoredDraws::read(int, int, const DrawsPart&, std::uint8_t*, int) const;
+
+void StoredDraws::read(const std::vector<double>& weighted, const DrawsPart& part, double* out) const {
+  const std::size_t w = width(weighted);
+  for (int c = 0; c < part.chains; ++c)
+    for (int t = 0; t < part.draws; ++t) {
+      const std::size_t at = std::size_t(skipped + part.draw + t) * chains.size() + part.chain + c;
+      out = std::copy_n(weighted.begin() + std::ptrdiff_t(at * w), w, out);
+    }
+}
+
+std::vector<float> StoredDraws::x() const {
+  std::vector<float> out(chains.size() * draws * dim);
+  read_x(all(), out.data(), 1);
+  return out;
+}
+std::vector<float> StoredDraws::values(DrawRow statistic) const {
+  std::vector<float> out(chains.size() * draws);
+  read(statistic, all(), out.data(), 1);
+  return out;
+}
+std::vector<double> StoredDraws::values(const std::vector<double>& weighted) const {
+  if (weighted.empty()) return {};
+  std::vector<double> out(chains.size() * draws * width(weighted));
+  read(weighted, all(), out.data());
+  return out;
 }
 
 void StoredDraws::keep_chains(const std::vector<int>& kept) {
-  arrays([&](auto& v) {
-    const std::size_t of_chain = v.size() / chains.size();
-    for (std::size_t k = 0; k < kept.size(); ++k)
-      std::copy_n(v.begin() + std::size_t(kept[k]) * of_chain, of_chain, v.begin() + k * of_chain);
-    v.resize(kept.size() * of_chain);
-  });
+  for (Block& block : blocks) {
+    auto to = block.numbers.begin();
+    auto from = to;
+    for (int row = 0; row < 1 + kDrawExtraRows; ++row) {
+      const std::ptrdiff_t of_chain = std::ptrdiff_t(block.draws) * (row == 0 ? dim : 1);
+      for (const int c : kept) to = std::copy_n(from + c * of_chain, of_chain, to);
+      from += std::ptrdiff_t(chains.size()) * of_chain;
+    }
+    block.numbers.erase(to, block.numbers.end());
+  }
   chains = kept;
 }
 

@@ -3,63 +3,72 @@
 #include <cstdint>
 #include <vector>
 
+#include "host/formats/draws_file.hpp"
+#include "host/util/page_vector.hpp"
 #include "targets/engine.hpp"
 
 namespace lockstep {
 
-/// Draws of some chains of a run. They are collected as engines leave them, and arranged once, at the end: a
-/// number is moved twice, not once for every launch.
+/// Draws of some chains of a run, in blocks as engines leave them; within a block chain by chain, as files have them.
 struct StoredDraws {
-  /// Of one launch, as Engine::draws() has them.
+  /// Of one launch: x [chain][draw][dim], then of each DrawRow [chain][draw].
   struct Block {
     int draws = 0;
-    std::vector<float> numbers;
+    PageVector<float> numbers;
     template <class Archive>
     void fields(Archive& archive) {
       archive("draws", draws);
       archive("numbers", numbers);
     }
   };
-  int draws = 0;            // of each chain
+  int dim = 0, draws = 0;   // draws: of each chain
+  int skipped = 0;          // older ones that the first block has too
   std::int64_t first = 0;   // the iteration of the first
   std::vector<int> chains;  // of the batch
-  // Once arranged, [chain][draw][..].
-  std::vector<float> x, log_density, acceptance, steps, diverging, energy;
-  std::vector<double> weighted_x, log_weight, beta;  // until then [draw][chain][..]
-  std::vector<Block> blocks;                         // until then
+  std::vector<Block> blocks;
+  std::vector<double> weighted_x, log_weight, beta;  // [draw][chain][..], older ones too
 
   /// Takes the `count` draws of the engine's last launch, which stores those of `chains`. `weighted`: the
   /// states of all pseudo-samples too, as they are now.
-  void append(Engine& engine, int count, bool weighted);
+  void append(Engine& engine, int count, bool weighted, int threads);
   /// Forgets what is older than the last `most` draws, by whole launches.
   void forget(std::int64_t most);
-  /// The last draws, `most` of them or as many as there are, in their final order.
-  void arrange(int dim, std::int64_t most, int threads);
-  /// Of what is arranged, only those chains stay.
+  /// Only the last draws count, `most` of them or as many as there are.
+  void end(std::int64_t most);
+  /// Only those chains stay.
   void keep_chains(const std::vector<int>& kept);
+
+  /// A part of the draws: x [chain][draw][dim], a statistic [chain][draw], a weighted array [chain][draw][..].
+  void read_x(const DrawsPart& part, float* out, int threads) const { read(0, dim, part, out, threads); }
+  template <class T>
+  void read(DrawRow statistic, const DrawsPart& part, T* out, int threads) const {
+    read(dim + statistic, 1, part, out, threads);
+  }
+  void read(const std::vector<double>& weighted, const DrawsPart& part, double* out) const;
+  /// All of them.
+  std::vector<float> x() const;
+  std::vector<float> values(DrawRow statistic) const;
+  std::vector<double> values(const std::vector<double>& weighted) const;
 
   template <class Archive>
   void fields(Archive& archive) {
+    archive("dim", dim);
     archive("count", draws);
     archive("chains", chains);
     archive("blocks", blocks);
-    archive("x", x);
-    archive("log_density", log_density);
-    archive("acceptance", acceptance);
-    archive("steps", steps);
-    archive("diverging", diverging);
-    archive("energy", energy);
     archive("weighted_x", weighted_x);
     archive("log_weight", log_weight);
     archive("beta", beta);
   }
 
  private:
-  /// f(array) of everything that there is one of for each draw.
-  template <class F>
-  void arrays(F f) {
-    for (auto* v : {&x, &log_density, &acceptance, &steps, &diverging, &energy}) f(*v);
-    for (auto* v : {&weighted_x, &log_weight, &beta}) f(*v);
+  DrawsPart all() const { return {0, int(chains.size()), 0, draws}; }
+  /// What lies `row` rows of a block behind its start, `width` numbers of each draw.
+  template <class T>
+  void read(int row, int width, const DrawsPart& part, T* out, int threads) const;
+  /// Numbers of a draw in one of the weighted arrays.
+  std::size_t width(const std::vector<double>& weighted) const {
+    return weighted.size() / (std::size_t(skipped + draws) * chains.size());
   }
 };
 

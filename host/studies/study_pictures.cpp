@@ -131,11 +131,11 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   f.dim = t.target->dim();
   f.names = own_names(*t.target);
   f.pseudo_samples = t.config->model.pseudo_samples > 1 ? t.config->model.pseudo_samples : 0;
-  std::vector<float> x = of_few_chains(std::move(r.draws.x), run.chains);
+  std::vector<float> x = of_few_chains(r.draws.x(), run.chains);
   f.x = x;
-  f.weighted_x = of_few_chains(std::move(r.draws.weighted_x), run.chains);
-  f.log_weight = of_few_chains(std::move(r.draws.log_weight), run.chains);
-  f.beta = of_few_chains(std::move(r.draws.beta), run.chains);
+  f.weighted_x = of_few_chains(r.draws.values(r.draws.weighted_x), run.chains);
+  f.log_weight = of_few_chains(r.draws.values(r.draws.log_weight), run.chains);
+  f.beta = of_few_chains(r.draws.values(r.draws.beta), run.chains);
   f.attributes["chains_of_replicate"] = std::to_string(run.chains);  // which the pictures name
   write_draws(command.out / "draws" / (file_key(s.label) + ".nc"), f);
   return x;

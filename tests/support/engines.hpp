@@ -190,8 +190,9 @@ inline BatchResult run_engine(const EngineFactory& make, const BatchCase& c, con
       engine->set_state(state);
     }
     engine->advance(make_launch(c, begin, end));
-    const auto draws = engine->draws();
-    for (std::uint32_t k = 0; k < (end - begin + c.thin - 1) / c.thin; ++k)
+    const auto stored = (end - begin + c.thin - 1) / c.thin;
+    const auto draws = engine->draws(int(stored));
+    for (std::uint32_t k = 0; k < stored; ++k)
       for (int r = 0; r < draw_rows; ++r)
         for (int i = 0; i < chains; ++i)
           result.draws.push_back(draws[(std::size_t(k) * draw_rows + r) * padded + i]);

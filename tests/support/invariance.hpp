@@ -239,7 +239,7 @@ inline Moved run_invariance(const InvarianceCase& c, const Starts& starts, std::
   moved.after = functionals(c.model, moved.position.data(), &moved.cache[chains], chains, 1);
   moved.reference = starts.reference;
   const auto &after = moved.position, stats = engine.take_stats(), moments = engine.take_moments();
-  const auto draws = engine.draws();
+  const auto draws = engine.draws(1);
   for (int i = 0; i < chains; ++i) moved.acceptance += stats[stat_acceptance * chains + i] / chains;
   for (int k = 0; k < 2; ++k) {
     const auto row = [&](const auto& of, int r) {

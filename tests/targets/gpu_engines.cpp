@@ -265,7 +265,7 @@ TEST_F(GpuEngines, LastDrawIsThePosition) {
   SmallRun run(Precision::single);
   run.engine->initialize();
   run.engine->advance(run.launch);
-  const auto draws = run.engine->draws();
+  const auto draws = run.engine->draws(4);
   const auto position = run.engine->position(), cache = run.engine->cache();
   const int padded = run.engine->padded_chains(), rows = 2 + kDrawExtraRows;
   ASSERT_EQ(draws.size(), std::size_t(4) * rows * padded);

@@ -154,6 +154,40 @@ TEST_F(DrawsFileTest, SameDrawsGiveTheSameBytesAtAnotherTime) {
   EXPECT_TRUE(read_text(folder_ / "a.nc") == read_text(folder_ / "b.nc"));
 }
 
+// More than a part of them, by chains and by draws.
+TEST_F(DrawsFileTest, ValuesThatAreMadeGiveTheSameBytes) {
+  DrawsFile whole;
+  whole.chains = 17;
+  whole.draws = 150000;
+  whole.dim = 2;
+  const auto number = [](int chain, int draw, int i) { return float((chain * 150000 + draw) * 2 + i); };
+  std::vector<float> x;
+  std::vector<std::uint8_t> flags;
+  for (int c = 0; c < 17; ++c)
+    for (int t = 0; t < 150000; ++t) {
+      x.insert(x.end(), {number(c, t, 0), number(c, t, 1)});
+      flags.push_back((c + t) % 7 == 0);
+    }
+  whole.x = std::move(x);
+  whole.sample_stats["diverging"] = std::move(flags);
+  DrawsFile made = whole;
+  int parts = 0;
+  made.x = DrawsSource<float>([&](const DrawsPart& part, float* out) {
+    ++parts;
+    for (int c = 0; c < part.chains; ++c)
+      for (int t = 0; t < part.draws; ++t)
+        for (int i = 0; i < 2; ++i) *out++ = number(part.chain + c, part.draw + t, i);
+  });
+  made.sample_stats["diverging"] = DrawsSource<std::uint8_t>([](const DrawsPart& part, std::uint8_t* out) {
+    for (int c = 0; c < part.chains; ++c)
+      for (int t = 0; t < part.draws; ++t) *out++ = (part.chain + c + part.draw + t) % 7 == 0;
+  });
+  write_draws(folder_ / "whole.nc", whole);
+  write_draws(folder_ / "made.nc", made);
+  EXPECT_GT(parts, 2);
+  EXPECT_TRUE(read_text(folder_ / "made.nc") == read_text(folder_ / "whole.nc"));
+}
+
 TEST_F(DrawsFileTest, WrongSizesAreProgrammerErrorsAndWriteNothing) {
   DrawsFile file = example();
   file.x = ramp<float>(23);

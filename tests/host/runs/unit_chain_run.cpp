@@ -194,7 +194,7 @@ TEST(Bytes, StoredDrawsChangeNothing) {
   EXPECT_EQ(without.log_z[0].estimate, with.log_z[0].estimate);
   EXPECT_EQ(without.log_z[0].se, with.log_z[0].se);
   ASSERT_EQ(with.draws.draws, (9000 + 6) / 7);
-  EXPECT_EQ(with.draws.x.size(), std::size_t(2 * with.draws.draws));
+  EXPECT_EQ(with.draws.x().size(), std::size_t(2 * with.draws.draws));
 }
 
 }  // namespace

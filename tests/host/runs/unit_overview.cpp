@@ -23,6 +23,7 @@ TEST(Overview, IsEveryStrideThOfAllDraws) {
       options.overview = most;
       const auto run =
           run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);
+      const std::vector<float> x = run.draws.x();
       const std::int64_t stride = run.overview.stride(), draws = run.overview.draws();
       EXPECT_EQ(draws, (iterations + stride - 1) / stride);
       EXPECT_LE(draws, most);
@@ -30,8 +31,7 @@ TEST(Overview, IsEveryStrideThOfAllDraws) {
       for (std::int64_t t = 0; t < draws; ++t)
         for (int c = 0; c < 5; ++c)
           for (int i = 0; i < 2; ++i)
-            ASSERT_EQ(run.overview.x()[(t * 5 + c) * 2 + i],
-                      run.draws.x[(c * iterations + t * stride) * 2 + i]);
+            ASSERT_EQ(run.overview.x()[(t * 5 + c) * 2 + i], x[(c * iterations + t * stride) * 2 + i]);
     }
 }
 

@@ -56,13 +56,17 @@ TEST_F(RunDraws, AFewAreAStretchOfAll) {
     EXPECT_EQ(few.draws.chains, (std::vector<int>{0, 8, 16, 24}));
     ASSERT_EQ(few.draws.draws, 25);
     EXPECT_EQ(few.draws.first, (699 / thin - 24) * thin);
+    const auto x = few.draws.x(), all_x = all.draws.x();
+    const auto energy = few.draws.values(draw_energy), density = few.draws.values(draw_log_density),
+               diverging = few.draws.values(draw_diverging), all_energy = all.draws.values(draw_energy),
+               all_diverging = all.draws.values(draw_diverging);
     for (int k = 0; k < 4; ++k)
       for (int t = 0; t < 25; ++t) {
         const std::int64_t at = few.draws.chains[k] * 700 + few.draws.first + t * thin, here = k * 25 + t;
-        for (int i = 0; i < 10; ++i) ASSERT_EQ(few.draws.x[here * 10 + i], all.draws.x[at * 10 + i]);
-        ASSERT_EQ(few.draws.energy[here], all.draws.energy[at]);
-        ASSERT_EQ(few.draws.diverging[here], all.draws.diverging[at]);
-        EXPECT_GT(few.draws.energy[here] + few.draws.log_density[here], -1e-4) << "the kinetic energy";
+        for (int i = 0; i < 10; ++i) ASSERT_EQ(x[here * 10 + i], all_x[at * 10 + i]);
+        ASSERT_EQ(energy[here], all_energy[at]);
+        ASSERT_EQ(diverging[here], all_diverging[at]);
+        EXPECT_GT(energy[here] + density[here], -1e-4) << "the kinetic energy";
       }
     EXPECT_TRUE(few.draws.log_weight.empty());
     write_run_draws(folder_ / "draws.nc", few, r, *target, config);

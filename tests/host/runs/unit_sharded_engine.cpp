@@ -151,7 +151,7 @@ TEST(ShardedEngine, DrawsOfSomeChainsOverviewAndBeta) {
     for (const int shards : {2, 3}) {
       const auto cut = sharded(*target, spec, shards);
       run(*cut);
-      EXPECT_EQ(cut->draws(), one->draws()) << shards;
+      EXPECT_TRUE(std::ranges::equal(cut->draws(spec.draws), one->draws(spec.draws))) << shards;
       EXPECT_EQ(without_padding(cut->overview(), *cut), without_padding(one->overview(), *one)) << shards;
       EXPECT_EQ(cut->beta(), one->beta());
       EXPECT_EQ(cut->gradient(), one->gradient());

@@ -96,7 +96,7 @@ void sampler_agrees(
                          r.frozen.warmup_gradients, r.frozen.search_gradients);
     for (const UnitMoments& u : r.units) all = joined(all, u.sums, u.stats);
     for (const LogZ& z : r.log_z) all = joined(all, Numbers{z.estimate, z.se});
-    return joined(all, r.draws.x, r.warmup.x, r.warmup_step_size);
+    return joined(all, r.draws.x(), r.warmup.x(), r.warmup_step_size);
   });
 }
 
