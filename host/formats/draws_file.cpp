@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 
@@ -69,14 +71,33 @@ class Group {
   void put(const std::string& variable, const DrawsArray& values, std::size_t rank) {
     std::vector<std::size_t> over(rank);
     std::iota(over.begin(), over.end(), 0);
-    put(variable, values, over);
+    std::visit([&](const auto& array) { put_array(variable, array, over); }, values);
   }
-  /// Adds a variable [chain][draw], with a dimension of its own where `own` is above 0.
-  void put_quantity(const std::string& variable, const DrawsArray& values, int own) {
-    if (own == 0) return put(variable, values, 2);
-    define({variable + "_dim_0", own});
-    put_coordinate(dimensions_.size() - 1);
-    put(variable, values, {0, 1, dimensions_.size() - 1});
+  /// Adds variables [chain][draw], with a dimension of their own where they have a size; `values` makes all of a draw.
+  void put_quantities(const std::vector<DrawsQuantity>& quantities, const DrawsSource<float>& values) {
+    std::vector<int> ids;
+    std::size_t all = 0;
+    for (const DrawsQuantity& q : quantities) {
+      std::vector<std::size_t> over{0, 1};
+      if (q.size > 0) {
+        define({q.name + "_dim_0", q.size});
+        put_coordinate(dimensions_.size() - 1);
+        over.push_back(dimensions_.size() - 1);
+      }
+      ids.push_back(define_variable<float>(q.name, over));
+      all += std::size_t(std::max(q.size, 1));
+    }
+    PageVector<float> of_one;
+    put_parts<float>(all, values, [&](const DrawsPart& part, const float* of_all) {
+      const std::size_t draws = std::size_t(part.chains) * part.draws;
+      for (std::size_t k = 0; k < ids.size(); ++k) {
+        const std::size_t size = std::max(quantities[k].size, 1);
+        of_one.resize(draws * size);
+        for (std::size_t i = 0; i < draws; ++i) std::copy_n(of_all + i * all, size, &of_one[i * size]);
+        put_part(ids[k], part, {size}, of_one.data());
+        of_all += size;
+      }
+    });
   }
 
  private:
@@ -96,52 +117,63 @@ class Group {
     }
     std::vector<std::int64_t> index(dimension.length);
     std::iota(index.begin(), index.end(), 0);
-    put_values(dimension.name, index, {i});
+    put_array(dimension.name, index, {i});
   }
-  void put(const std::string& variable, const DrawsArray& values, const std::vector<std::size_t>& over) {
-    std::size_t size = 1;
-    for (std::size_t i : over) size *= static_cast<std::size_t>(dimensions_[i].length);
-    std::visit([&](const auto& array) { put_array(variable, array, size, over); }, values);
+  std::vector<std::size_t> lengths(std::span<const std::size_t> over) const {
+    std::vector<std::size_t> all;
+    for (std::size_t i : over) all.push_back(std::size_t(dimensions_[i].length));
+    return all;
+  }
+  static std::size_t product(const std::vector<std::size_t>& lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), std::size_t(1), std::multiplies<>());
   }
   template <class T>
-  void put_array(const std::string& variable, const std::vector<T>& values, std::size_t size,
+  void put_array(const std::string& variable, const std::vector<T>& values,
                  const std::vector<std::size_t>& over) {
+    const std::size_t size = product(lengths(over));
     if (values.size() != size) {
       throw std::logic_error(
           fmt::format("draws file: {}/{} has {} values instead of {}", name_, variable, values.size(), size));
     }
-    put_values(variable, values, over);
+    const int id = define_variable<T>(variable, over);
+    if (size > 0) check(nc_put_var(group_, id, values.data()));
   }
-  /// By parts of at most about kPartValues.
   template <class T>
-  void put_array(const std::string& variable, const DrawsSource<T>& source, std::size_t size,
+  void put_array(const std::string& variable, const DrawsSource<T>& source,
                  const std::vector<std::size_t>& over) {
-    const int id = define_variable<T>(variable, size, over);
-    if (size == 0) return;
-    const int chains = dimensions_[over[0]].length, draws = dimensions_[over[1]].length;
-    const int each = int(size / chains / draws);
-    const int most_draws = std::max(1, std::min(draws, kPartValues / kPartChains / each));
-    const int most_chains = std::max(1, kPartValues / kPartChains / each / most_draws) * kPartChains;
-    PageVector<T> values(std::size_t(std::min(most_chains, chains)) * most_draws * each);
-    std::vector<std::size_t> start(over.size(), 0), count;
-    for (std::size_t i : over) count.push_back(dimensions_[i].length);
+    const int id = define_variable<T>(variable, over);
+    const std::vector<std::size_t> of_draw = lengths(std::span(over).subspan(2));
+    put_parts<T>(product(of_draw), source,
+                 [&](const DrawsPart& part, const T* values) { put_part(id, part, of_draw, values); });
+  }
+  /// f(part, its values) of all draws, by parts of at most about kPartValues; `each` values of a draw.
+  template <class T, class F>
+  void put_parts(std::size_t each, const DrawsSource<T>& source, F f) {
+    const int chains = dimensions_[0].length, draws = dimensions_[1].length;
+    if (draws == 0) return;
+    const std::size_t room = std::max<std::size_t>(1, kPartValues / kPartChains / each);
+    const int most_draws = int(std::min<std::size_t>(draws, room)),
+              most_chains = std::min(chains, int(room / most_draws) * kPartChains);
+    PageVector<T> values(std::size_t(most_chains) * most_draws * each);
     for (int chain = 0; chain < chains; chain += most_chains)
       for (int draw = 0; draw < draws; draw += most_draws) {
         const DrawsPart part{chain, std::min(most_chains, chains - chain), draw,
                              std::min(most_draws, draws - draw)};
         source(part, values.data());
-        start[0] = chain, count[0] = part.chains, start[1] = draw, count[1] = part.draws;
-        check(nc_put_vara(group_, id, start.data(), count.data(), values.data()));
+        f(part, values.data());
       }
   }
   template <class T>
-  void put_values(const std::string& variable, const std::vector<T>& values,
-                  const std::vector<std::size_t>& over) {
-    const int id = define_variable<T>(variable, values.size(), over);
-    if (!values.empty()) check(nc_put_var(group_, id, values.data()));
+  void put_part(int id, const DrawsPart& part, const std::vector<std::size_t>& of_draw, const T* values) {
+    std::vector<std::size_t> start{std::size_t(part.chain), std::size_t(part.draw)},
+        count{std::size_t(part.chains), std::size_t(part.draws)};
+    start.resize(2 + of_draw.size());
+    count.insert(count.end(), of_draw.begin(), of_draw.end());
+    check(nc_put_vara(group_, id, start.data(), count.data(), values));
   }
   template <class T>
-  int define_variable(const std::string& variable, std::size_t size, const std::vector<std::size_t>& over) {
+  int define_variable(const std::string& variable, const std::vector<std::size_t>& over) {
+    const std::size_t size = product(lengths(over));
     int id = 0;
     std::vector<int> ids;
     for (std::size_t i : over) ids.push_back(ids_[i]);
@@ -155,7 +187,7 @@ class Group {
       std::vector<std::size_t> chunk(over.size(), 1);
       std::size_t room = kChunkValues;
       for (std::size_t i = over.size(); i-- > 0 && room > 1; room /= chunk[i])
-        chunk[i] = std::min(room, static_cast<std::size_t>(dimensions_[over[i]].length));
+        chunk[i] = std::min(room, lengths(over)[i]);
       check(nc_def_var_chunking(group_, id, NC_CHUNKED, chunk.data()));
       check(nc_def_var_deflate(group_, id, 1, 1, kDeflateLevel));
     }
@@ -196,7 +228,7 @@ void put_groups(int nc, const DrawsFile& file) {
   {
     Group posterior(nc, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
     posterior.put("x", file.x, 3);
-    for (const DrawsQuantity& q : file.quantities) posterior.put_quantity(q.name, q.values, q.size);
+    if (!file.quantities.empty()) posterior.put_quantities(file.quantities, file.quantity_values);
   }
   put_stats(nc, "sample_stats", chains, draws, file.sample_stats, attributes);
   if (file.pseudo_samples > 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,6 +19,14 @@ struct DrawsPart {
 /// what memory holds.
 template <class T>
 using DrawsSource = std::function<void(const DrawsPart& part, T* out)>;
+/// Of values that are there, [chain][draw][each], and stay.
+template <class T>
+DrawsSource<T> source_of(const std::vector<T>& values, int draws, std::size_t each) {
+  return [&values, draws, each](const DrawsPart& part, T* out) {
+    for (int c = part.chain; c < part.chain + part.chains; ++c)
+      out = std::copy_n(&values[(std::size_t(c) * draws + part.draw) * each], part.draws * each, out);
+  };
+}
 
 /// Values of one variable, row-major (last index fastest). The file keeps the type; `std::uint8_t` holds
 /// flags and is read back as booleans.
@@ -28,8 +37,7 @@ using DrawsArray = std::variant<std::vector<float>, std::vector<double>, std::ve
 /// A quantity of the target beside x: a number for each draw, or `size` of them.
 struct DrawsQuantity {
   std::string name;
-  int size = 0;       // 0: a scalar
-  DrawsArray values;  // [chains][draws], or [chains][draws][size]
+  int size = 0;  // 0: a scalar
 };
 
 /// The recorded draws of one run, as draws.nc holds them.
@@ -37,6 +45,7 @@ struct DrawsFile {
   int chains = 0, draws = 0, dim = 0;
   std::vector<std::string> names;                  // of x's coordinates; empty: 0, 1, 2, ..
   std::vector<DrawsQuantity> quantities;           // of the posterior
+  DrawsSource<float> quantity_values;              // [chains][draws][all of these]
   int pseudo_samples = 0;                          // 0: no group `weighted`
   int weighted_chains = -1, weighted_draws = -1;   // of that group; -1: those of the posterior
   DrawsArray x;                                    // [chains][draws][dim], unweighted draws of the target

@@ -5,6 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "host/util/page_vector.hpp"
 
 namespace lockstep {
 
@@ -14,33 +17,38 @@ std::vector<std::string> own_names(const TargetInstance& target) {
   return {};
 }
 
-std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x) {
-  const std::vector<std::string>& names = target.quantities();
-  const std::size_t d = target.dim(), count = names.size(), draws = x.size() / d;
+std::vector<DrawsQuantity> quantities_of(const TargetInstance& target) {
   std::vector<DrawsQuantity> all;
-  if (count == 0) return all;
-  std::vector<std::size_t> first;  // the name that each begins with
-  for (std::size_t q = 0; q < count; ++q) {
-    const std::string base = names[q].substr(0, names[q].find('['));
-    const bool element = !all.empty() && all.back().size > 0 && all.back().name == base &&
-                         names[q] == fmt::format("{}[{}]", base, all.back().size);
-    if (element) {
+  for (const std::string& name : target.quantities()) {
+    const std::string base = name.substr(0, name.find('['));
+    if (!all.empty() && all.back().size > 0 && all.back().name == base &&
+        name == fmt::format("{}[{}]", base, all.back().size))
       ++all.back().size;
-    } else {
-      first.push_back(q);
-      all.push_back({names[q] == base + "[0]" ? base : names[q], names[q] == base + "[0]" ? 1 : 0, {}});
-    }
+    else if (name == base + "[0]")
+      all.push_back({base, 1});
+    else
+      all.push_back({name, 0});
   }
-  std::vector<std::vector<float>> values(all.size());
-  std::vector<double> position(d), at(count);
-  for (std::size_t k = 0; k < draws; ++k) {
-    position.assign(x.begin() + k * d, x.begin() + (k + 1) * d);
-    target.quantities_at(position.data(), at.data());
-    for (std::size_t v = 0; v < all.size(); ++v)
-      for (int i = 0; i < std::max(all[v].size, 1); ++i) values[v].push_back(float(at[first[v] + i]));
-  }
-  for (std::size_t v = 0; v < all.size(); ++v) all[v].values = std::move(values[v]);
   return all;
+}
+
+DrawsSource<float> quantity_values(const TargetInstance& target, DrawsSource<float> x, int threads) {
+  return [&target, x = std::move(x), threads](const DrawsPart& part, float* out) {
+    const std::size_t d = target.dim(), count = target.quantities().size(),
+                      draws = std::size_t(part.chains) * part.draws;
+    PageVector<float> of_part(draws * d);
+    x(part, of_part.data());
+#pragma omp parallel num_threads(threads)
+    {
+      std::vector<double> position(d), values(count);
+#pragma omp for
+      for (std::size_t k = 0; k < draws; ++k) {
+        std::copy_n(&of_part[k * d], d, position.begin());
+        target.quantities_at(position.data(), values.data());
+        std::copy_n(values.begin(), count, out + k * count);
+      }
+    }
+  };
 }
 
 void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
@@ -73,8 +81,9 @@ void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r,
   f.dim = target.dim();
   f.names = own_names(target);
   f.pseudo_samples = r.draws.log_weight.empty() ? 0 : config.model.pseudo_samples;
-  if (!target.quantities().empty()) f.quantities = quantities_of(target, r.draws.x());
+  f.quantities = quantities_of(target);
   f.x = x(r.draws);
+  f.quantity_values = quantity_values(target, x(r.draws), threads);
   f.sample_stats = stats(r.draws, [&](const DrawsPart& part, double* out) {
     std::fill_n(out, std::size_t(part.chains) * part.draws, r.frozen.step_size[0]);
   });

@@ -12,9 +12,10 @@ inline constexpr const char* kPictureDraws = ".pictures.nc";
 /// The names of its coordinates where they are not x[0], x[1], .., which readers make of their numbers.
 std::vector<std::string> own_names(const TargetInstance& target);
 
-/// The target's own quantities at draws x [draw][dim], under their names; those named q[0], q[1], .. are one
-/// quantity q.
-std::vector<DrawsQuantity> quantities_of(const TargetInstance& target, const std::vector<float>& x);
+/// The target's own quantities; those named q[0], q[1], .. are one quantity q.
+std::vector<DrawsQuantity> quantities_of(const TargetInstance& target);
+/// Their values at draws x [chain][draw][dim].
+DrawsSource<float> quantity_values(const TargetInstance& target, DrawsSource<float> x, int threads);
 
 /// Writes the draws that `sample` stored (contracts: "Files of a run"), with attributes that say which these
 /// are: chains (chains_kept of chains_run), the first iteration after warm-up, and how far they are apart.

@@ -96,8 +96,9 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
       posterior.insert(posterior.end(), x, x + stored.dim);
     }
   }
-  f.quantities = quantities_of(target, posterior);
-  f.x = std::move(posterior);
+  f.quantities = quantities_of(target);
+  f.quantity_values = quantity_values(target, source_of(posterior, f.draws, std::size_t(f.dim)), 1);
+  f.x = posterior;
   f.attributes = std::move(asked.attributes);
   f.attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
   f.attributes["states"] = std::to_string(states * groups);  // that they are drawn from

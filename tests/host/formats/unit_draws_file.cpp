@@ -103,7 +103,14 @@ TEST_F(DrawsFileTest, WeightedAndWarmupGroups) {
 TEST_F(DrawsFileTest, NamesAndQuantities) {
   DrawsFile file = example();
   file.names = {"mu", "log_tau", "t[0]", "t[1]"};
-  file.quantities = {{"tau", 0, ramp<float>(6)}, {"theta", 2, ramp<float>(12)}};
+  file.quantities = {{"tau", 0}, {"theta", 2}};
+  file.quantity_values = [](const DrawsPart& part, float* out) {
+    for (int c = 0; c < part.chains; ++c)
+      for (int t = 0; t < part.draws; ++t) {
+        const float draw = float((part.chain + c) * 3 + part.draw + t);
+        for (const float value : {draw + 0.1F, 2 * draw + 0.1F, 2 * draw + 1.1F}) *out++ = value;
+      }
+  };
   file.pseudo_samples = 1;
   file.weighted_x = ramp<float>(24);
   file.log_weight = ramp<double>(6);
