@@ -7,14 +7,14 @@
 namespace lockstep {
 
 void StoredDraws::append(Engine& engine, int count, bool weighted, int threads) {
-  constexpr std::size_t kTogether = 16;  // chains: a line of the engine's
+  constexpr std::size_t kTogether = 16, kFewNumbers = 1 << 16;  // chains: a line of the engine's
   const std::size_t d = std::size_t(dim = engine.dim()), rows = d + kDrawExtraRows, width = chains.size();
   Block& block = blocks.emplace_back();
   block.draws = count;
   block.numbers.resize(count * rows * width);
   const float* const from = engine.draws(count).data();
   float *const x = block.numbers.data(), *const statistics = x + count * d * width;
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(threads) if (block.numbers.size() > kFewNumbers)
   for (std::size_t c0 = 0; c0 < width; c0 += kTogether)
     for (std::size_t k = 0; k < std::size_t(count); ++k)
       for (std::size_t r = 0; r < rows; ++r) {

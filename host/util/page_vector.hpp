@@ -3,13 +3,14 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <vector>
 
 namespace lockstep {
 
-/// Megabytes that are written once: in large pages where the system has them (it takes longer to come by pages of 4 KiB
-/// than to write them), and given back when they are done with. New elements are not zero.
+/// For numbers that are all written before they are read: new elements are not zero. Megabytes come in large pages where the
+/// system has them (to come by pages of 4 KiB takes longer than to write them), and go back to it when they are done with.
 template <class T>
 struct PageAllocator {
   using value_type = T;
@@ -19,20 +20,21 @@ struct PageAllocator {
   bool operator==(const PageAllocator&) const = default;
 
   T* allocate(std::size_t count) {
+    if (count < kFew) return std::allocator<T>().allocate(count);
     void* const p = mmap(nullptr, bytes(count), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     madvise(p, bytes(count), MADV_HUGEPAGE);
     return static_cast<T*>(p);
   }
-  void deallocate(T* p, std::size_t count) { munmap(p, bytes(count)); }
+  void deallocate(T* p, std::size_t count) {
+    if (count < kFew) return std::allocator<T>().deallocate(p, count);
+    munmap(p, bytes(count));
+  }
   void construct(T* p) { ::new (static_cast<void*>(p)) T; }
 
  private:
-  static std::size_t bytes(std::size_t count) {
-    constexpr std::size_t kLarge = std::size_t(1) << 21, kSmall = 4096;
-    const std::size_t page = count * sizeof(T) < kLarge / 2 ? kSmall : kLarge;
-    return (count * sizeof(T) + page - 1) / page * page;
-  }
+  static constexpr std::size_t kPage = std::size_t(1) << 21, kFew = kPage / 2 / sizeof(T);
+  static std::size_t bytes(std::size_t count) { return (count * sizeof(T) + kPage - 1) / kPage * kPage; }
 };
 
 template <class T>
