@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "host/util/bare_vector.hpp"
 #include "host/util/files.hpp"
-#include "host/util/page_vector.hpp"
 
 namespace lockstep {
 namespace {
@@ -43,7 +43,8 @@ constexpr int kDeflateLevel = 1;
 constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
 // Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density. Flags are nearly all one.
 constexpr std::size_t kMostPackedDraws = std::size_t(1) << 20;
-constexpr int kPartValues = 1 << 22, kPartChains = 16;  // of a source, at a time
+// Of a source, at a time: a megabyte. By more at once files grow ten times as slowly on some systems.
+constexpr int kPartValues = 1 << 18;
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
@@ -87,7 +88,7 @@ class Group {
       ids.push_back(define_variable<float>(q.name, over));
       all += std::size_t(std::max(q.size, 1));
     }
-    PageVector<float> of_one;
+    BareVector<float> of_one;
     put_parts<float>(all, values, [&](const DrawsPart& part, const float* of_all) {
       const std::size_t draws = std::size_t(part.chains) * part.draws;
       for (std::size_t k = 0; k < ids.size(); ++k) {
@@ -151,10 +152,9 @@ class Group {
   void put_parts(std::size_t each, const DrawsSource<T>& source, F f) {
     const int chains = dimensions_[0].length, draws = dimensions_[1].length;
     if (draws == 0) return;
-    const std::size_t room = std::max<std::size_t>(1, kPartValues / kPartChains / each);
-    const int most_draws = int(std::min<std::size_t>(draws, room)),
-              most_chains = std::min(chains, int(room / most_draws) * kPartChains);
-    PageVector<T> values(std::size_t(most_chains) * most_draws * each);
+    const int most = int(std::max<std::size_t>(1, kPartValues / each)), most_draws = std::min(draws, most),
+              most_chains = std::min(chains, most / most_draws);
+    BareVector<T> values(std::size_t(most_chains) * most_draws * each);
     for (int chain = 0; chain < chains; chain += most_chains)
       for (int draw = 0; draw < draws; draw += most_draws) {
         const DrawsPart part{chain, std::min(most_chains, chains - chain), draw,

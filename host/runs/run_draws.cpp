@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "host/util/page_vector.hpp"
+#include "host/util/bare_vector.hpp"
 
 namespace lockstep {
 
@@ -36,7 +36,7 @@ DrawsSource<float> quantity_values(const TargetInstance& target, DrawsSource<flo
   return [&target, x = std::move(x), threads](const DrawsPart& part, float* out) {
     const std::size_t d = target.dim(), count = target.quantities().size(),
                       draws = std::size_t(part.chains) * part.draws;
-    PageVector<float> of_part(draws * d);
+    BareVector<float> of_part(draws * d);
     x(part, of_part.data());
 #pragma omp parallel num_threads(threads)
     {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "host/formats/draws_file.hpp"
-#include "host/util/page_vector.hpp"
+#include "host/util/bare_vector.hpp"
 #include "targets/engine.hpp"
 
 namespace lockstep {
@@ -14,7 +14,7 @@ struct StoredDraws {
   /// Of one launch: x [chain][draw][dim], then of each DrawRow [chain][draw].
   struct Block {
     int draws = 0;
-    PageVector<float> numbers;
+    BareVector<float> numbers;
     template <class Archive>
     void fields(Archive& archive) {
       archive("draws", draws);
