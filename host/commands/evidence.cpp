@@ -201,7 +201,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   s.cost.wall = seconds_since(start);
   s = settled(s);
   const auto write_draws_to = [&](const std::filesystem::path& file) {
-    if (f.chain_run) return write_run_draws(file, *f.chain_run, run, *target, c.pseudo_extended);
+    if (f.chain_run) return write_run_draws(file, *f.chain_run, run, context, c.pseudo_extended);
     write_weighted_draws(file, f.draws, *target, c.groups, context.key,
                          {run.draws == 0 ? kUsualDraws : run.draws,
                           run.weighted_draws,

@@ -227,7 +227,7 @@ SampleResult sample(const RunOptions& asked) {
   s.cost.wall = seconds_since(start);
   s = settled(s);
   const auto write_draws_to = [&](const std::filesystem::path& file) {
-    write_run_draws(file, r, run, *target, config);
+    write_run_draws(file, r, run, context, config);
   };
   files.finish(s, run, write_draws_to);
   return s;

@@ -41,7 +41,8 @@ void check(int status) {
 constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
 constexpr int kDeflateLevel = 1;
 constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
-// Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density. Flags are nearly all one.
+// Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density. Flags are nearly all one, as
+// are step sizes, the only statistic in double.
 constexpr std::size_t kMostPackedDraws = std::size_t(1) << 20;
 // Of a source, at a time: a megabyte. By more at once files grow ten times as slowly on some systems.
 constexpr int kPartValues = 1 << 18;
@@ -88,8 +89,9 @@ class Group {
       ids.push_back(define_variable<float>(q.name, over));
       all += std::size_t(std::max(q.size, 1));
     }
+    const std::size_t dim = std::size_t(dimensions_[2].length);  // x is read for them
     BareVector<float> of_one;
-    put_parts<float>(all, values, [&](const DrawsPart& part, const float* of_all) {
+    put_parts<float>(std::max(all, dim), values, [&](const DrawsPart& part, const float* of_all) {
       const std::size_t draws = std::size_t(part.chains) * part.draws;
       for (std::size_t k = 0; k < ids.size(); ++k) {
         const std::size_t size = std::max(quantities[k].size, 1);
@@ -147,7 +149,7 @@ class Group {
     put_parts<T>(product(of_draw), source,
                  [&](const DrawsPart& part, const T* values) { put_part(id, part, of_draw, values); });
   }
-  /// f(part, its values) of all draws, by parts of at most about kPartValues; `each` values of a draw.
+  /// f(part, its values) of all draws, by parts of at most about kPartValues; at most `each` values of a draw.
   template <class T, class F>
   void put_parts(std::size_t each, const DrawsSource<T>& source, F f) {
     const int chains = dimensions_[0].length, draws = dimensions_[1].length;
@@ -181,7 +183,7 @@ class Group {
     // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this
     // attribute.
     if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
-    const bool draws = !std::is_same_v<T, std::uint8_t> && size > kMostPackedDraws;
+    const bool draws = sizeof(T) == sizeof(float) && size > kMostPackedDraws;
     if (size >= kWorthPacking && !draws) {
       // Whole trailing dimensions as long as a chunk has room.
       std::vector<std::size_t> chunk(over.size(), 1);

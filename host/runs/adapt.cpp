@@ -297,6 +297,7 @@ class WarmUp {
     }
     if (options_.pooled) frozen().spread(int(options_.units.size()));
     out_.superchain.resize(options_.chains);
+    if (out_.warmup.draws > 0) out_.warmup.join();  // of one a launch
   }
 
   RunContext context_;

@@ -47,15 +47,17 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   figures.chains = chains;
   figures.draws = all ? run.draws.draws : run.overview.draws();
   figures.every = all ? thin : run.overview.stride();
-  const std::vector<float> stored = all ? run.draws.x() : std::vector<float>();
   std::vector<double> values(std::size_t(chains) * figures.draws * each);
-  for (int c = 0; c < chains; ++c)
+  std::vector<float> of_chain(all ? figures.draws * d : 0);
+  for (int c = 0; c < chains; ++c) {
+    if (all) run.draws.read_x({c, 1, 0, run.draws.draws}, of_chain.data(), 1);
     for (std::int64_t t = 0; t < figures.draws; ++t) {
-      const float* x = all ? &stored[(c * figures.draws + t) * d] : &run.overview.x()[(t * chains + c) * d];
+      const float* x = all ? &of_chain[t * d] : &run.overview.x()[(t * chains + c) * d];
       double* to = &values[(c * figures.draws + t) * each];
       std::copy_n(x, d, to);
       if (q > 0) target.quantities_at(to, to + d);
     }
+  }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
   if (of_log_density) figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
   return figures;

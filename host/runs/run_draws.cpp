@@ -52,8 +52,9 @@ DrawsSource<float> quantity_values(const TargetInstance& target, DrawsSource<flo
 }
 
 void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
-                     const TargetInstance& target, const SamplerConfig& config) {
-  const int threads = run.threads;
+                     const RunContext& context, const SamplerConfig& config) {
+  const TargetInstance& target = *context.target;
+  const int threads = context.threads;
   const auto x = [&](const StoredDraws& draws) -> DrawsSource<float> {
     return [&](const DrawsPart& part, float* out) { draws.read_x(part, out, threads); };
   };

@@ -20,6 +20,6 @@ DrawsSource<float> quantity_values(const TargetInstance& target, DrawsSource<flo
 /// Writes the draws that `sample` stored (contracts: "Files of a run"), with attributes that say which these
 /// are: chains (chains_kept of chains_run), the first iteration after warm-up, and how far they are apart.
 void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r, const RunOptions& run,
-                     const TargetInstance& target, const SamplerConfig& config);
+                     const RunContext& context, const SamplerConfig& config);
 
 }  // namespace lockstep

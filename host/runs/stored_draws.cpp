@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lockstep {
 
@@ -97,6 +98,16 @@ std::vector<double> StoredDraws::values(const std::vector<double>& weighted) con
   std::vector<double> out(chains.size() * draws * width(weighted));
   read(weighted, all(), out.data());
   return out;
+}
+
+void StoredDraws::join() {
+  const std::size_t of_row = chains.size() * draws;
+  Block one{draws, BareVector<float>(of_row * (dim + kDrawExtraRows))};
+  read_x(all(), one.numbers.data(), 1);
+  for (int row = 0; row < kDrawExtraRows; ++row)
+    read(DrawRow(row), all(), &one.numbers[of_row * (dim + row)], 1);
+  blocks.assign(1, std::move(one));
+  skipped = 0;
 }
 
 void StoredDraws::keep_chains(const std::vector<int>& kept) {

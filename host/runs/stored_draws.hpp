@@ -35,6 +35,8 @@ struct StoredDraws {
   void forget(std::int64_t most);
   /// Only the last draws count, `most` of them or as many as there are.
   void end(std::int64_t most);
+  /// Makes one block of all.
+  void join();
   /// Only those chains stay.
   void keep_chains(const std::vector<int>& kept);
 

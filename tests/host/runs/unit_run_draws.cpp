@@ -67,7 +67,7 @@ TEST_F(RunDraws, AFewAreAStretchOfAll) {
         EXPECT_GT(energy[here] + density[here], -1e-4) << "the kinetic energy";
       }
     EXPECT_TRUE(few.draws.log_weight.empty());
-    write_run_draws(folder_ / "draws.nc", few, r, *target, config);
+    write_run_draws(folder_ / "draws.nc", few, r, make_context(r, *target, ""), config);
     const Json file = Json::parse(run_python("read_draws.py", folder_ / "draws.nc"));
     EXPECT_FALSE(file.contains("weighted"));
     const Json& posterior = file["posterior"];
