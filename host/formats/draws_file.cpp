@@ -175,7 +175,8 @@ class Group {
   }
   template <class T>
   int define_variable(const std::string& variable, const std::vector<std::size_t>& over) {
-    const std::size_t size = product(lengths(over));
+    const std::vector<std::size_t> length = lengths(over);
+    const std::size_t size = product(length);
     int id = 0;
     std::vector<int> ids;
     for (std::size_t i : over) ids.push_back(ids_[i]);
@@ -189,7 +190,7 @@ class Group {
       std::vector<std::size_t> chunk(over.size(), 1);
       std::size_t room = kChunkValues;
       for (std::size_t i = over.size(); i-- > 0 && room > 1; room /= chunk[i])
-        chunk[i] = std::min(room, lengths(over)[i]);
+        chunk[i] = std::min(room, length[i]);
       check(nc_def_var_chunking(group_, id, NC_CHUNKED, chunk.data()));
       check(nc_def_var_deflate(group_, id, 1, 1, kDeflateLevel));
     }
@@ -202,13 +203,15 @@ class Group {
   int group_ = 0;
 };
 
-template <class T>
-bool is_empty(const std::vector<T>& values) {
-  return values.empty();
-}
-template <class T>
-bool is_empty(const DrawsSource<T>& source) {
-  return !source;
+bool empty(const DrawsArray& values) {
+  return std::visit(
+      [](const auto& array) {
+        if constexpr (requires { array.empty(); })
+          return array.empty();
+        else
+          return !array;
+      },
+      values);
 }
 
 void put_stats(int nc, const std::string& name, int chains, int draws,
@@ -242,8 +245,7 @@ void put_groups(int nc, const DrawsFile& file) {
                 attributes);
     group.put("x", file.weighted_x, 4);
     group.put("log_weight", file.log_weight, 3);
-    const bool learns = !std::visit([](const auto& beta) { return is_empty(beta); }, file.beta);
-    if (learns) group.put("beta", file.beta, 3);
+    if (!empty(file.beta)) group.put("beta", file.beta, 3);
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;

@@ -228,7 +228,8 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double moments =
       MomentLayout{size.dim, int(context.target->quantities().size()), size.covariance}.rows();
   const double draws = size.stored_draws;
-  const double bytes_of_draw = 4 * (d + 5) + (n > 1 && size.weighted_draws ? 8 * n * (d + 2) : 0);
+  const double bytes_of_draw =
+      4 * (d + int(kDrawExtraRows)) + (n > 1 && size.weighted_draws ? 8 * n * (d + 2) : 0);
   const double quantities = double(context.target->quantities().size());
   // What a launch stores, in the engine and as it is read; the overview, with its room to grow.
   const double of_launch = 4 * (std::min(draws * (d + int(kDrawExtraRows)), double(kLaunchDraws)) +

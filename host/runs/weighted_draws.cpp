@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "host/options/options.hpp"
 #include "host/runs/run_draws.hpp"
@@ -96,9 +97,10 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
       posterior.insert(posterior.end(), x, x + stored.dim);
     }
   }
+  const DrawsSource<float> of_posterior = source_of(posterior, f.draws, std::size_t(f.dim));
+  f.x = of_posterior;
   f.quantities = quantities_of(target);
-  f.quantity_values = quantity_values(target, source_of(posterior, f.draws, std::size_t(f.dim)), 1);
-  f.x = posterior;
+  f.quantity_values = quantity_values(target, of_posterior, 1);
   f.attributes = std::move(asked.attributes);
   f.attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
   f.attributes["states"] = std::to_string(states * groups);  // that they are drawn from
@@ -116,9 +118,9 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   f.weighted_chains = n;
   f.weighted_draws = stored.draws;
   f.pseudo_samples = 1;
-  f.weighted_x = x;
-  f.log_weight = log_weight;
-  f.beta = beta;
+  f.weighted_x = std::move(x);
+  f.log_weight = std::move(log_weight);
+  f.beta = std::move(beta);
   write_draws(path, f);
 }
 

@@ -11,10 +11,6 @@ struct BareAllocator : std::allocator<T> {
   BareAllocator() = default;
   template <class U>
   BareAllocator(const BareAllocator<U>&) {}
-  template <class U>
-  struct rebind {
-    using other = BareAllocator<U>;
-  };
   void construct(T* p) { ::new (static_cast<void*>(p)) T; }
 };
 
