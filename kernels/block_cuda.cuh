@@ -39,7 +39,6 @@ class CudaBlocks {
         log_density_(rows(model.samples())),
         quantities_(rows(model.samples() * density.quantities())),
         modes_(rows(1)),
-        beta_(rows(1)),
         proposal_(std::size_t(tiles_) * kTile * parts.size()),
         own_iteration_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
         own_step_(own_pace_ ? std::size_t(tiles_) * kTile : 0),
@@ -61,7 +60,7 @@ class CudaBlocks {
   static std::size_t bytes_of_chain(const Model& model, const Parts& parts) {
     const int n = model.samples(), rows = model.rows();
     return (3 * rows + n) * sizeof(R) +
-           (rows + model.cache_rows() + n * (1 + model.density.quantities()) + 2) * sizeof(E) +
+           (rows + model.cache_rows() + n * (1 + model.density.quantities()) + 1) * sizeof(E) +
            parts.size() * sizeof(Proposal<R, E>) + (parts.front().first->self_ending ? 3 * sizeof(int) : 0);
   }
 
@@ -175,12 +174,11 @@ class CudaBlocks {
 
   /// With the data of one of the transitions.
   BlockMemory<R, E> memory(int p) const {
-    return {density_.chains(),   state_.data(),
-            energy_.data(),      value_.data(),
-            log_density_.data(), quantities_.data(),
-            modes_.data(),       beta_.data(),
-            proposal_.data(),    {own_iteration_.data(), own_step_.data(), own_phase_.data()},
-            parts_[p].second,    int(parts_.size())};
+    return {
+        density_.chains(), state_.data(),       energy_.data(),
+        value_.data(),     log_density_.data(), quantities_.data(),
+        modes_.data(),     proposal_.data(),    {own_iteration_.data(), own_step_.data(), own_phase_.data()},
+        parts_[p].second,  int(parts_.size())};
   }
   BlockGrid grid() const {
     const int threads = block_threads(tiles_, block_threads_);
@@ -264,7 +262,7 @@ class CudaBlocks {
   DeviceArray<R> state_;
   DeviceArray<E> energy_;
   DeviceArray<R> value_;
-  DeviceArray<E> log_density_, quantities_, modes_, beta_;
+  DeviceArray<E> log_density_, quantities_, modes_;
   DeviceArray<Proposal<R, E>> proposal_;
   DeviceArray<std::uint32_t> own_iteration_;
   DeviceArray<int> own_step_, own_phase_;

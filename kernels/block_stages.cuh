@@ -35,7 +35,6 @@ struct BlockMemory {
   R* value;                  // [sample]
   E* log_density;            // [sample]
   E *quantities, *modes;     // [sample][quantity], [1]
-  E* beta;                   // [1]: of Drawn
   Proposal<R, E>* proposal;  // [transition of the iteration][tiles * kTile]
   OwnPace own;               // or none
   TransitionPart part;       // the one that a stage belongs to
@@ -172,12 +171,11 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     } else if constexpr (kStage == ModelStage::sum) {
       const int count = model.density.quantities();
       const auto values = memory.rows(memory.quantities, model.samples() * count, chain);
-      memory.rows(memory.beta, 1, chain)
-          .set(0, stage_sum<R, E>(model, spec, draw, w, w.xe, [&](int i, auto&& put) {
-                 for (int q = 0; q < count; ++q) put(q, E(values[i * count + q]));
-               }));
+      stage_sum<R, E>(model, spec, draw, w, w.xe, [&](int i, auto&& put) {
+        for (int q = 0; q < count; ++q) put(q, E(values[i * count + q]));
+      });
     } else if (spec.record || w.draws != nullptr) {
-      const Drawn drawn{w.xe, memory.rows(memory.modes, 1, chain)[0], memory.rows(memory.beta, 1, chain)[0]};
+      const Drawn drawn{w.xe, memory.rows(memory.modes, 1, chain)[0]};
       stage_store<R, E>(model, spec, iteration, proposal, drawn, w);
     }
   }

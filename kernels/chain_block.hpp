@@ -60,7 +60,6 @@ class ChainBlock {
             make_workspace(model_, rows<L>(state_, state_rows_, k), rows<E>(energy_, energy_rows_, k))));
       proposals_[p].assign(groups_[p].size(), {});
     }
-    beta_.resize(chains().size());
     batch_ = parts_.front().second.of(b);
     first_ = first;
     covariance_ = covariance;
@@ -195,21 +194,20 @@ class ChainBlock {
     if (ended_.empty() || (!spec.record && batch_.draws == nullptr)) return;
     const int count = model_.density.quantities();
     expectations(spec);
-    own_beta_.clear();
     for (const std::size_t c : ended_) {
       const Chain w = chain(c);
       const Rows<E1> values{quantities_.data() + c / W * quantity_rows_ * W + c % W, W};
-      own_beta_.push_back(stage_sum<L1, E1>(model_, spec, draw(spec, c, w), w, w.xe, [&](int i, auto&& put) {
+      stage_sum<L1, E1>(model_, spec, draw(spec, c, w), w, w.xe, [&](int i, auto&& put) {
         for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
-      }));
+      });
     }
     density_.modes(energy_.data(), std::ptrdiff_t(energy_rows_) * W, modes_.data());
     for (std::size_t e = 0; e < ended_.size(); ++e) {
       const std::size_t c = ended_[e];
       const Chain w = chain(c);
       if (spec.record || w.draws != nullptr)
-        stage_store<L1, E1>(model_, spec, numbers_[c], ends_[e],
-                            Drawn{w.xe, lockstep::load<E1>(&modes_[c]), own_beta_[e]}, w);
+        stage_store<L1, E1>(model_, spec, numbers_[c], ends_[e], Drawn{w.xe, lockstep::load<E1>(&modes_[c])},
+                            w);
     }
   }
 
@@ -272,16 +270,16 @@ class ChainBlock {
     for (const auto& w : chains()) copy_rows<E>(model_.rows(), w.position, w.xe);
     expectations(t.spec);
     for (std::size_t k = 0; k < chains().size(); ++k)
-      beta_[k] = stage_sum<L, E>(model_, t.spec, t.draw(t.groups[k]), t.groups[k], t.groups[k].xe,
-                                 [&](int i, auto&& put) {
-                                   const auto values = rows<E>(quantities_, quantity_rows_, k);
-                                   for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
-                                 });
+      stage_sum<L, E>(model_, t.spec, t.draw(t.groups[k]), t.groups[k], t.groups[k].xe,
+                      [&](int i, auto&& put) {
+                        const auto values = rows<E>(quantities_, quantity_rows_, k);
+                        for (int q = 0; q < count; ++q) put(q, values[i * count + q]);
+                      });
     density_.modes(energy_.data(), std::ptrdiff_t(energy_rows_) * W, modes_.data());
     for (std::size_t k = 0; k < chains().size(); ++k)
       if (wanted(t.groups[k]))
         stage_store<L, E>(model_, t.spec, t.number, t.proposals[k],
-                          Drawn{t.groups[k].xe, lockstep::load<E>(&modes_[k * W]), beta_[k]}, t.groups[k]);
+                          Drawn{t.groups[k].xe, lockstep::load<E>(&modes_[k * W])}, t.groups[k]);
   }
 
   const Model& model_;
@@ -296,7 +294,6 @@ class ChainBlock {
   AlignedVector<S> quantities_, modes_;                 // [sample][quantity], [1]
   std::vector<Groups> groups_;                          // of each transition
   std::vector<std::vector<Proposal<L, E>>> proposals_;  // likewise
-  std::vector<E> beta_;                                 // of Drawn
   BatchView<R, S> batch_;
   int first_ = 0;
   bool covariance_ = false;
@@ -305,7 +302,6 @@ class ChainBlock {
   AlignedVector<R> steps_, wanted_;
   std::vector<std::size_t> ended_;
   std::vector<Proposal<L1, E1>> ends_;
-  std::vector<E1> own_beta_;
 };
 
 }  // namespace HWY_NAMESPACE

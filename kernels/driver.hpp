@@ -238,9 +238,13 @@ LOCKSTEP_FN float* draw_place(const LaunchSpec& spec, std::uint32_t iteration, c
 /// Writes one row of a stored draw, of those chains of the group that are stored.
 template <class W, class V>
 LOCKSTEP_FN void put_draw(const W& w, float* place, int row, V value) {
-  alignas(64) scalar_t<V> v[lane_width<V>];
+  constexpr int kWidth = lane_width<V>;
+  const int first = w.draw_slot[0];  // they ascend: all are stored if the ends are, so far apart
+  if (first >= 0 && w.draw_slot[kWidth - 1] - first == kWidth - 1)
+    return write_row(place + row * w.draw_row_stride + first, value);
+  alignas(64) scalar_t<V> v[kWidth];
   store(v, value);
-  for (int i = 0; i < lane_width<V>; ++i)
+  for (int i = 0; i < kWidth; ++i)
     if (w.draw_slot[i] >= 0) place[row * w.draw_row_stride + w.draw_slot[i]] = static_cast<float>(v[i]);
 }
 
@@ -305,19 +309,18 @@ LOCKSTEP_FN L chees_gradient(const Model& model, const Proposal<L, E>& proposal,
   return proposal.jitter * ((after - before) * along);
 }
 
-/// Of an unweighted draw: where it stands, its mode, and the mean inverse temperature of the samples it is from.
+/// Of an unweighted draw: where it stands, and its mode.
 template <class E, class X>
 struct Drawn {
   X x;
-  E mode, beta;
+  E mode;
 };
 
 /// Adds this iteration's weighted moments, and leaves the unweighted draw in the first rows of x, which holds the
-/// position: one sample by its weight. `quantity(i, put)` gives the target's expectations at sample i. Returns the mean
-/// inverse temperature of the samples.
+/// position: one sample by its weight. `quantity(i, put)` gives the target's expectations at sample i.
 template <class L, class E, class Model, class W, class X, class Quantity>
-LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w, X x,
-                        Quantity&& quantity) {
+LOCKSTEP_FN void stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L>& draw, const W& w, X x,
+                           Quantity&& quantity) {
   using S = scalar_t<E>;
   const int d = model.dim(), n = model.samples();
   const MomentLayout m{d, model.density.quantities(), spec.covariance};
@@ -380,7 +383,6 @@ LOCKSTEP_FN E stage_sum(const Model& model, const LaunchSpec& spec, const Draw<L
     LOCKSTEP_UNROLL
     for (int k = 0; k < d; ++k) x.set(k, select(here, x[i * d + k], x[k]));
   }
-  return betas * E(S(1.0 / n));
 }
 
 /// Counts mode switches, and stores the draw.
@@ -405,7 +407,6 @@ LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::ui
     put_draw(w, place, d + draw_log_density, w.cache[0]);
     put_draw(w, place, d + draw_acceptance, proposal.acceptance);
     put_draw(w, place, d + draw_steps, proposal.steps);
-    put_draw(w, place, d + draw_beta, drawn.beta);
   }
   if (w.overview != nullptr) {
     const int k = kept_draw(iteration, spec.begin, spec.overview_from, spec.overview_thin);
@@ -420,10 +421,10 @@ template <class L, class E, class Model, class W>
 LOCKSTEP_FN void stage_accumulate(const Model& model, const LaunchSpec& spec, const Draw<L>& draw,
                                   const Proposal<L, E>& proposal, const W& w) {
   const auto accumulate = [&]<class X>(X x) {
-    const E beta = stage_sum<L, E>(model, spec, draw, w, x, [&](int i, auto&& put) {
+    stage_sum<L, E>(model, spec, draw, w, x, [&](int i, auto&& put) {
       model.density.template quantity<Model::kDim, E>(x.from(i * model.dim()), put);
     });
-    const Drawn<E, X> drawn{x, model.density.template mode<Model::kDim, E>(x), beta};
+    const Drawn<E, X> drawn{x, model.density.template mode<Model::kDim, E>(x)};
     stage_store<L, E>(model, spec, draw.iteration, proposal, drawn, w);
   };
   if constexpr (Model::kExtended) {  // where the draw takes the place of a sample

@@ -62,7 +62,6 @@ enum DrawRow {
   draw_log_density,
   draw_acceptance,
   draw_steps,
-  draw_beta,
   draw_diverging,  // 1 or 0
   draw_energy,     // the Hamiltonian of the state the transition ended in, with the momentum it has there
   kDrawExtraRows

@@ -83,8 +83,7 @@ class TargetOf : public TargetInstance {
     return !std::is_same_v<decltype(&Density::template mode<0, double, Rows<double>>), Inherited>;
   }
   void quantities_at(const double* x, double* values) const override {
-    std::vector<double> position(x, x + dim());
-    built_.density.template quantity<0, double>(Rows<double>{position.data(), 1},
+    built_.density.template quantity<0, double>(Rows<double, const double>{x, 1},
                                                 [&](int q, double value) { values[q] = value; });
   }
   const std::vector<std::pair<std::string, double>>& facts() const override { return built_.facts; }

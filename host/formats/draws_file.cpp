@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/formats/draws_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netcdf.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -41,15 +43,38 @@ void check(int status) {
 constexpr std::size_t kChunkValues = std::size_t(1) << 18;  // about a megabyte: read and unpacked as one
 constexpr int kDeflateLevel = 1;
 constexpr std::size_t kWorthPacking = 1024;  // values: a chunk takes some hundred bytes of its own
-// Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density. Flags are nearly all one, as
-// are step sizes, the only statistic in double.
-constexpr std::size_t kMostPackedDraws = std::size_t(1) << 20;
+// Of draws packing saves a fifth, and takes ten times as long as sampling a cheap density.
+constexpr std::size_t kMostPacked = std::size_t(1) << 20;
 // Of a source, at a time: a megabyte. By more at once files grow ten times as slowly on some systems.
 constexpr int kPartValues = 1 << 18;
 
 void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
   check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
 }
+
+/// Sends what was written on its way to the disk, so that the end of a file has little to wait for.
+class Writeback {
+ public:
+  explicit Writeback(const std::filesystem::path& file) : file_(open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Writeback() { close(file_); }
+  Writeback(const Writeback&) = delete;
+  Writeback& operator=(const Writeback&) = delete;
+  void add(std::size_t bytes) {
+    constexpr std::size_t kTogether = std::size_t(1) << 24;
+    if ((waiting_ += bytes) < kTogether) return;
+    waiting_ = 0;
+    sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WRITE);  // what fails is told by the fsync at the end
+  }
+
+ private:
+  const int file_;
+  std::size_t waiting_ = 0;
+};
+
+struct OpenFile {
+  int id;
+  Writeback& writeback;
+};
 
 /// One group of the file with its own dimensions; every dimension gets its coordinate variable.
 class Group {
@@ -60,10 +85,10 @@ class Group {
     std::vector<std::string> labels = {};  // its coordinate; empty: 0, 1, 2, ...
   };
 
-  Group(int file, const std::string& name, const std::vector<Dimension>& dimensions,
+  Group(const OpenFile& file, const std::string& name, const std::vector<Dimension>& dimensions,
         const Attributes& attributes)
-      : name_(name) {
-    check(nc_def_grp(file, name.c_str(), &group_));
+      : name_(name), writeback_(file.writeback) {
+    check(nc_def_grp(file.id, name.c_str(), &group_));
     for (const auto& [key, value] : attributes) put_attribute(group_, NC_GLOBAL, key, value);
     for (const Dimension& dimension : dimensions) define(dimension);
     for (std::size_t i = 0; i < dimensions.size(); ++i) put_coordinate(i);
@@ -156,14 +181,18 @@ class Group {
     if (draws == 0) return;
     const int most = int(std::max<std::size_t>(1, kPartValues / each)), most_draws = std::min(draws, most),
               most_chains = std::min(chains, most / most_draws);
-    BareVector<T> values(std::size_t(most_chains) * most_draws * each);
+    BareVector<T> values(std::size_t(most_chains) * most_draws * each), next = values;
+    std::future<void> written;  // of the part before: one is written while the next is made
     for (int chain = 0; chain < chains; chain += most_chains)
       for (int draw = 0; draw < draws; draw += most_draws) {
         const DrawsPart part{chain, std::min(most_chains, chains - chain), draw,
                              std::min(most_draws, draws - draw)};
-        source(part, values.data());
-        f(part, values.data());
+        source(part, next.data());
+        if (written.valid()) written.get();
+        values.swap(next);
+        written = std::async(std::launch::async, [&f, part, &values] { f(part, values.data()); });
       }
+    written.get();
   }
   template <class T>
   void put_part(int id, const DrawsPart& part, const std::vector<std::size_t>& of_draw, const T* values) {
@@ -172,6 +201,7 @@ class Group {
     start.resize(2 + of_draw.size());
     count.insert(count.end(), of_draw.begin(), of_draw.end());
     check(nc_put_vara(group_, id, start.data(), count.data(), values));
+    writeback_.add(sizeof(T) * product(count));
   }
   template <class T>
   int define_variable(const std::string& variable, const std::vector<std::size_t>& over) {
@@ -184,8 +214,7 @@ class Group {
     // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this
     // attribute.
     if constexpr (std::is_same_v<T, std::uint8_t>) put_attribute(group_, id, "dtype", "bool");
-    const bool draws = sizeof(T) == sizeof(float) && size > kMostPackedDraws;
-    if (size >= kWorthPacking && !draws) {
+    if (size >= kWorthPacking && size <= kMostPacked) {
       // Whole trailing dimensions as long as a chunk has room.
       std::vector<std::size_t> chunk(over.size(), 1);
       std::size_t room = kChunkValues;
@@ -198,6 +227,7 @@ class Group {
   }
 
   std::string name_;
+  Writeback& writeback_;
   std::vector<Dimension> dimensions_;
   std::vector<int> ids_;
   int group_ = 0;
@@ -214,30 +244,30 @@ bool empty(const DrawsArray& values) {
       values);
 }
 
-void put_stats(int nc, const std::string& name, int chains, int draws,
+void put_stats(const OpenFile& out, const std::string& name, int chains, int draws,
                const std::map<std::string, DrawsArray>& stats, const Attributes& attributes) {
   if (stats.empty()) return;
-  Group group(nc, name, {{"chain", chains}, {"draw", draws}}, attributes);
+  Group group(out, name, {{"chain", chains}, {"draw", draws}}, attributes);
   for (const auto& [variable, values] : stats) group.put(variable, values, 2);
 }
 
-void put_groups(int nc, const DrawsFile& file) {
+void put_groups(const OpenFile& out, const DrawsFile& file) {
   Attributes attributes = file.attributes;
   attributes.try_emplace("inference_library", "lockstep");
-  for (const auto& [key, value] : attributes) put_attribute(nc, NC_GLOBAL, key, value);
+  for (const auto& [key, value] : attributes) put_attribute(out.id, NC_GLOBAL, key, value);
 
   const int chains = file.chains, draws = file.draws, dim = file.dim;
   if (!file.names.empty() && file.names.size() != std::size_t(dim))
     throw std::logic_error(fmt::format("draws file: {} names of {} coordinates", file.names.size(), dim));
   const Group::Dimension axis{"x_dim_0", dim, file.names};
   {
-    Group posterior(nc, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
+    Group posterior(out, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
     posterior.put("x", file.x, 3);
     if (!file.quantities.empty()) posterior.put_quantities(file.quantities, file.quantity_values);
   }
-  put_stats(nc, "sample_stats", chains, draws, file.sample_stats, attributes);
+  put_stats(out, "sample_stats", chains, draws, file.sample_stats, attributes);
   if (file.pseudo_samples > 0) {
-    Group group(nc, "weighted",
+    Group group(out, "weighted",
                 {{"chain", file.weighted_chains < 0 ? chains : file.weighted_chains},
                  {"draw", file.weighted_draws < 0 ? draws : file.weighted_draws},
                  {"pseudo_sample", file.pseudo_samples},
@@ -249,9 +279,9 @@ void put_groups(int nc, const DrawsFile& file) {
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;
-    Group(nc, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes)
+    Group(out, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes)
         .put("x", file.warmup_x, 3);
-    put_stats(nc, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
+    put_stats(out, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
   }
 }
 
@@ -268,7 +298,8 @@ void write_draws(const std::filesystem::path& path, const DrawsFile& file) {
     check(nc_create(out.temporary().c_str(), NC_NETCDF4 | NC_CLOBBER, &nc));
     check(
         nc_set_fill(nc, NC_NOFILL, nullptr));  // every value is written; filling first would double the work
-    put_groups(nc, file);
+    Writeback writeback(out.temporary());
+    put_groups({nc, writeback}, file);
     const int closing = nc;
     nc = -1;
     check(nc_close(closing));  // the last values reach the disk here, so this may fail too

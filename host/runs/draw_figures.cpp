@@ -50,7 +50,7 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   std::vector<double> values(std::size_t(chains) * figures.draws * each);
   std::vector<float> of_chain(all ? figures.draws * d : 0);
   for (int c = 0; c < chains; ++c) {
-    if (all) run.draws.read_x({c, 1, 0, run.draws.draws}, of_chain.data(), 1);
+    if (all) run.draws.read_x({c, 1, 0, run.draws.draws}, of_chain.data());
     for (std::int64_t t = 0; t < figures.draws; ++t) {
       const float* x = all ? &of_chain[t * d] : &run.overview.x()[(t * chains + c) * d];
       double* to = &values[(c * figures.draws + t) * each];

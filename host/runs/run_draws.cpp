@@ -56,16 +56,16 @@ void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r,
   const TargetInstance& target = *context.target;
   const int threads = context.threads;
   const auto x = [&](const StoredDraws& draws) -> DrawsSource<float> {
-    return [&](const DrawsPart& part, float* out) { draws.read_x(part, out, threads); };
+    return [&](const DrawsPart& part, float* out) { draws.read_x(part, out); };
   };
   const auto statistic = [&]<class T>(T, const StoredDraws& draws, DrawRow row) -> DrawsSource<T> {
-    return [&, row](const DrawsPart& part, T* out) { draws.read(row, part, out, threads); };
+    return [&, row](const DrawsPart& part, T* out) { draws.read(row, part, out); };
   };
   const auto weighted = [&](const std::vector<double>& values) -> DrawsSource<double> {
     if (values.empty()) return {};
     return [&](const DrawsPart& part, double* out) { r.draws.read(values, part, out); };
   };
-  const auto stats = [&](const StoredDraws& draws, DrawsSource<double> step_size) {
+  const auto stats = [&](const StoredDraws& draws, DrawsSource<float> step_size) {
     std::map<std::string, DrawsArray> all;
     all["n_steps"] = statistic(std::int32_t(), draws, draw_steps);
     all["acceptance_rate"] = statistic(float(), draws, draw_acceptance);
@@ -85,13 +85,13 @@ void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r,
   f.quantities = quantities_of(target);
   f.x = x(r.draws);
   f.quantity_values = quantity_values(target, x(r.draws), threads);
-  f.sample_stats = stats(r.draws, [&](const DrawsPart& part, double* out) {
-    std::fill_n(out, std::size_t(part.chains) * part.draws, r.frozen.step_size[0]);
+  f.sample_stats = stats(r.draws, [&](const DrawsPart& part, float* out) {
+    std::fill_n(out, std::size_t(part.chains) * part.draws, float(r.frozen.step_size[0]));
   });
   if (r.warmup.draws > 0) {
     f.warmup_draws = r.warmup.draws;
     f.warmup_x = x(r.warmup);
-    f.warmup_sample_stats = stats(r.warmup, [&](const DrawsPart& part, double* out) {  // one for all chains
+    f.warmup_sample_stats = stats(r.warmup, [&](const DrawsPart& part, float* out) {  // one for all chains
       for (int c = 0; c < part.chains; ++c)
         out = std::copy_n(&r.warmup_step_size[part.draw], part.draws, out);
     });

@@ -54,8 +54,7 @@ void StoredDraws::end(std::int64_t most) {
 }
 
 template <class T>
-void StoredDraws::read(int row, int width, const DrawsPart& part, T* out, int threads) const {
-#pragma omp parallel for num_threads(threads)
+void StoredDraws::read(int row, int width, const DrawsPart& part, T* out) const {
   for (int c = 0; c < part.chains; ++c) {
     std::int64_t begin = -(skipped + part.draw);  // of a block, in the part
     for (const Block& block : blocks) {
@@ -70,9 +69,9 @@ void StoredDraws::read(int row, int width, const DrawsPart& part, T* out, int th
     }
   }
 }
-template void StoredDraws::read(int, int, const DrawsPart&, float*, int) const;
-template void StoredDraws::read(int, int, const DrawsPart&, std::int32_t*, int) const;
-template void StoredDraws::read(int, int, const DrawsPart&, std::uint8_t*, int) const;
+template void StoredDraws::read(int, int, const DrawsPart&, float*) const;
+template void StoredDraws::read(int, int, const DrawsPart&, std::int32_t*) const;
+template void StoredDraws::read(int, int, const DrawsPart&, std::uint8_t*) const;
 
 void StoredDraws::read(const std::vector<double>& weighted, const DrawsPart& part, double* out) const {
   const std::size_t w = width(weighted);
@@ -85,12 +84,12 @@ void StoredDraws::read(const std::vector<double>& weighted, const DrawsPart& par
 
 std::vector<float> StoredDraws::x() const {
   std::vector<float> out(chains.size() * draws * dim);
-  read_x(all(), out.data(), 1);
+  read_x(all(), out.data());
   return out;
 }
 std::vector<float> StoredDraws::values(DrawRow statistic) const {
   std::vector<float> out(chains.size() * draws);
-  read(statistic, all(), out.data(), 1);
+  read(statistic, all(), out.data());
   return out;
 }
 std::vector<double> StoredDraws::values(const std::vector<double>& weighted) const {
@@ -103,9 +102,9 @@ std::vector<double> StoredDraws::values(const std::vector<double>& weighted) con
 void StoredDraws::join() {
   const std::size_t of_row = chains.size() * draws;
   Block one{draws, BareVector<float>(of_row * (dim + kDrawExtraRows))};
-  read_x(all(), one.numbers.data(), 1);
+  read_x(all(), one.numbers.data());
   for (int row = 0; row < kDrawExtraRows; ++row)
-    read(DrawRow(row), all(), &one.numbers[of_row * (dim + row)], 1);
+    read(DrawRow(row), all(), &one.numbers[of_row * (dim + row)]);
   blocks.assign(1, std::move(one));
   skipped = 0;
 }

@@ -41,10 +41,10 @@ struct StoredDraws {
   void keep_chains(const std::vector<int>& kept);
 
   /// A part of the draws: x [chain][draw][dim], a statistic [chain][draw], a weighted array [chain][draw][..].
-  void read_x(const DrawsPart& part, float* out, int threads) const { read(0, dim, part, out, threads); }
+  void read_x(const DrawsPart& part, float* out) const { read(0, dim, part, out); }
   template <class T>
-  void read(DrawRow statistic, const DrawsPart& part, T* out, int threads) const {
-    read(dim + statistic, 1, part, out, threads);
+  void read(DrawRow statistic, const DrawsPart& part, T* out) const {
+    read(dim + statistic, 1, part, out);
   }
   void read(const std::vector<double>& weighted, const DrawsPart& part, double* out) const;
   /// All of them.
@@ -67,7 +67,7 @@ struct StoredDraws {
   DrawsPart all() const { return {0, int(chains.size()), 0, draws}; }
   /// What lies `row` rows of a block behind its start, `width` numbers of each draw.
   template <class T>
-  void read(int row, int width, const DrawsPart& part, T* out, int threads) const;
+  void read(int row, int width, const DrawsPart& part, T* out) const;
   /// Numbers of a draw in one of the weighted arrays.
   std::size_t width(const std::vector<double>& weighted) const {
     return weighted.size() / (std::size_t(skipped + draws) * chains.size());

@@ -274,7 +274,6 @@ TEST_F(GpuEngines, LastDrawIsThePosition) {
     for (int k = 0; k < 2; ++k) EXPECT_EQ(last[k * padded], static_cast<float>(position[k * 40 + i]));
     EXPECT_EQ(last[(2 + draw_log_density) * padded], static_cast<float>(cache[i]));
     EXPECT_GE(last[(2 + draw_steps) * padded], 1);
-    EXPECT_EQ(last[(2 + draw_beta) * padded], 1);
   }
 }
 
