@@ -216,9 +216,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     return cudaErrorInvalidConfiguration;
   std::tuple<Parameters...> given(std::forward<Arguments>(arguments)...);
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
-  // One by one: what fills up the room between them may be anything.
-  std::apply([](const auto&... one) { (emulated::Device::the().check_arguments(&one, sizeof one), ...); },
-             given);
+  // One by one, and without what fills up the room in them: it may be anything.
+  std::apply(
+      [](auto&... one) {
+        ((__builtin_clear_padding(&one), emulated::Device::the().check_arguments(&one, sizeof one)), ...);
+      },
+      given);
   const std::size_t shared = config->dynamicSmemBytes;
   config->stream->enqueue("a kernel", [=] {
     const unsigned mode = _mm_getcsr();
