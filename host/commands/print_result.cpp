@@ -143,9 +143,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
     fmt::print(", by what a run can see: the truth known of this target is missed (below)");
   fmt::print("\n");
   if (!r.failed_gates.empty())
-    fmt::print(
-        "what each gate asks, and what to do: report.html of a run with --out, or \"When to trust a run\" in "
-        "the README\n");
+    fmt::print("what each gate asks, and what to do: report.html of a run with --out, or docs/trust.md\n");
   for (const auto& warning : r.warnings) fmt::print("warning: {}\n", warning);
 }
 

@@ -49,7 +49,7 @@ inline constexpr int kMostReplicates = 1'000'000;
 /// Defaults are written out, so that later versions with other defaults repeat the run too.
 std::string write_run_toml(const RunOptions& run);
 
-/// Reads a study file (docs: README, "Studies"). Top-level chains, warmup, iterations, gradients and
+/// Reads a study file (docs/studies.md). Top-level chains, warmup, iterations, gradients and
 /// precision are defaults for every setting. Throws UserError with file and line for whatever is unknown,
 /// missing or wrong.
 Study load_study(const std::filesystem::path& path);
