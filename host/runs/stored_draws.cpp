@@ -16,14 +16,16 @@ void StoredDraws::append(Engine& engine, int count, bool weighted, int threads) 
   const float* const from = engine.draws(count).data();
   float *const x = block.numbers.data(), *const statistics = x + count * d * width;
 #pragma omp parallel for num_threads(threads) if (block.numbers.size() > kFewNumbers)
-  for (std::size_t c0 = 0; c0 < width; c0 += kTogether)
+  for (std::size_t c0 = 0; c0 < width; c0 += kTogether) {
+    const std::size_t c1 = std::min(width, c0 + kTogether);
     for (std::size_t k = 0; k < std::size_t(count); ++k)
       for (std::size_t r = 0; r < rows; ++r) {
         const float* const row = from + (k * rows + r) * width;
         float* const to = r < d ? x + k * d + r : statistics + (r - d) * width * count + k;
         const std::size_t of_chain = r < d ? count * d : count;
-        for (std::size_t c = c0; c < std::min(width, c0 + kTogether); ++c) to[c * of_chain] = row[c];
+        for (std::size_t c = c0; c < c1; ++c) to[c * of_chain] = row[c];
       }
+  }
   draws += count;
   const int n = engine.samples(), all = engine.chains();
   if (!weighted || n == 1) return;
