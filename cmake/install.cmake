@@ -8,6 +8,8 @@ install(TARGETS lockstep-host lockstep-targets lockstep-flags EXPORT lockstep)
 foreach(folder kernels targets host)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.hpp")
 endforeach()
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY plot bench/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
         PATTERN __pycache__ EXCLUDE)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)

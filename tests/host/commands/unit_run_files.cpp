@@ -163,6 +163,12 @@ TEST_F(RunFolder, AFullDiskCostsOnlyWhatDoesNotFit) {
   EXPECT_FALSE(fs::exists(folder_ / "run/draws.nc"));
   EXPECT_EQ(run({"sample", "--out", "run", "--resume"}).status, 0) << "with room again";
   EXPECT_TRUE(fs::exists(folder_ / "run/draws.nc"));
+  // And in the midst of arrays that are written by parts.
+  const ProgramResult parts = limited(
+      kSample + Args{"--iterations", "200", "--chains", "1024", "--draws", "all", "--out", "parts"}, "3000");
+  EXPECT_EQ(parts.status, 1);
+  EXPECT_NE(parts.err.find("File too large"), std::string::npos) << parts.err;
+  EXPECT_EQ(parts.err.find("HDF5-DIAG"), std::string::npos) << "the library's own complaint as well";
 
   const ProgramResult checkpoint = limited(
       kSample + Args{"--iterations", "20000", "--chains", "512", "--checkpoint", "0.001", "--out", "second"},
