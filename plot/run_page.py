@@ -226,6 +226,6 @@ def page_of(run, pictures):
              "<h2>Estimates</h2>\n", evidence(run), estimates(run), modes_table(run), shown,
              "<h2>Cost</h2>\n", table([["what", "value"], *scalars(run.get("cost"), COSTS)]),
              "<h2>Diagnostics</h2>\n", diagnostics(run), "<h2>The run</h2>\n", about(run),
-             f"<p>run.toml beside this page repeats it: lockstep {text(run.get('command'))} --config run.toml</p>\n",
+             f"<p>run.toml beside this page repeats it: lockstep {text(run.get('command'))} --config run.toml --out ANOTHER</p>\n",
              "</body>\n</html>\n"]
     return "".join(parts)

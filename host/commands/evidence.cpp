@@ -198,7 +198,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   judge_method(f, c, asked.chains);
   compare_with_truth(f, target->truth());
   EvidenceResult s = result_of(run, context, c, f);
-  s.cost.wall = seconds_since(start);
+  s.cost.wall = context.stages->seconds_before() + seconds_since(start);
   s = settled(s);
   const auto write_draws_to = [&](const std::filesystem::path& file) {
     if (f.chain_run) return write_run_draws(file, *f.chain_run, run, context, c.pseudo_extended);

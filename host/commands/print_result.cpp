@@ -113,9 +113,13 @@ void print_shares(const std::vector<ModeShare>& shares) {
 }
 
 void print_cost(const RunResult& r, const RunDiagnostics& d) {
+  const double sampled = r.cost.gradients_per_s * r.cost.sampling;  // the others are before
   fmt::print(
-      "\n{} chains x {} iterations, {:.3g} gradients, {:.2f} s of sampling ({:.3g} gradients per second)\n",
-      r.chains, r.iterations, r.cost.gradients, r.cost.sampling, r.cost.gradients_per_s);
+      "\n{} chain{} x {} iterations, {:.3g} gradients, {}{:.2f} s of sampling ({:.3g} gradients per "
+      "second)\n",
+      r.chains, r.chains == 1 ? "" : "s", r.iterations, r.cost.gradients,
+      sampled < 0.99 * r.cost.gradients ? fmt::format("{:.3g} of them in ", sampled) : "", r.cost.sampling,
+      r.cost.gradients_per_s);
   if (!std::isnan(d.acceptance))
     fmt::print("acceptance {:.3f}, step size {:.4g}, {}divergences {:.0f}", d.acceptance, d.step_size,
                std::isnan(d.num_leapfrog) ? "" : fmt::format("leapfrog steps {:.1f}, ", d.num_leapfrog),
@@ -123,7 +127,7 @@ void print_cost(const RunResult& r, const RunDiagnostics& d) {
   const auto also = [](const char* name, double value) {
     if (!std::isnan(value)) fmt::print(", {} {:.4g}", name, value);
   };
-  also("rhat_max", d.rhat_max);
+  also("rhat_max (by values too)", d.rhat_max);
   also("nested_rhat_max (judged: chains are short)", d.nested_rhat_max);
   also("weight_ess", d.weight_ess);
   for (const auto& [name, count] : d.counters)

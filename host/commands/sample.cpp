@@ -224,7 +224,7 @@ SampleResult sample(const RunOptions& asked) {
   ChainRunResult r = run_chains(context, config, options);
   if (!Processes::all().first()) throw FirstSpeaks();
   SampleResult s = result_of(run, context, config, r);
-  s.cost.wall = seconds_since(start);
+  s.cost.wall = context.stages->seconds_before() + seconds_since(start);
   s = settled(s);
   const auto write_draws_to = [&](const std::filesystem::path& file) {
     write_run_draws(file, r, run, context, config);

@@ -286,8 +286,10 @@ void put_groups(const OpenFile& out, const DrawsFile& file) {
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;
-    Group(out, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes)
-        .put("x", file.warmup_x, 3);
+    attributes["first_iteration"] = "0";
+    Group posterior(out, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes);
+    posterior.put("x", file.warmup_x, 3);
+    if (!file.quantities.empty()) posterior.put_quantities(file.quantities, file.warmup_quantity_values);
     put_stats(out, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
   }
 }

@@ -55,6 +55,7 @@ struct DrawsFile {
   DrawsArray log_weight, beta;                     // [chains][draws][pseudo_samples]; beta may be empty
   int warmup_draws = 0;                            // 0: no warm-up groups
   DrawsArray warmup_x;                             // [chains][warmup_draws][dim]
+  DrawsSource<float> warmup_quantity_values;       // [chains][warmup_draws][all quantities]
   std::map<std::string, DrawsArray> warmup_sample_stats;  // each [chains][warmup_draws]
   std::map<std::string, std::string> attributes;  // of every group, such as inference_library_version,
                                                   // resampled

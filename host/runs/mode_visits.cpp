@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runs/mode_visits.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
@@ -76,6 +77,9 @@ std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& 
     for (const Halo& h : m.halos) expected += std::exp(h.log_mass - log_z);
     shares.push_back({m.place, held[largest_first[i]] / total, expected, m.hits});
   }
+  const auto largest = [](const ModeShare& m) { return std::fmax(m.share, m.expected); };
+  std::stable_sort(shares.begin(), shares.end(),
+                   [&](const ModeShare& a, const ModeShare& b) { return largest(a) > largest(b); });
   return shares;
 }
 

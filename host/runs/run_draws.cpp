@@ -91,6 +91,7 @@ void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r,
   if (r.warmup.draws > 0) {
     f.warmup_draws = r.warmup.draws;
     f.warmup_x = x(r.warmup);
+    f.warmup_quantity_values = quantity_values(target, x(r.warmup), threads);
     f.warmup_sample_stats = stats(r.warmup, [&](const DrawsPart& part, float* out) {  // one for all chains
       for (int c = 0; c < part.chains; ++c)
         out = std::copy_n(&r.warmup_step_size[part.draw], part.draws, out);

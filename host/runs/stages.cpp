@@ -4,7 +4,9 @@
 namespace lockstep {
 
 Stages::Stages(CheckpointPlan plan) : plan_(std::move(plan)) {
-  if (plan_.resume) saved_.emplace(plan_.file, plan_.identity);
+  if (!plan_.resume) return;
+  saved_.emplace(plan_.file, plan_.identity);
+  (*saved_)("seconds", seconds_before_);
 }
 
 }  // namespace lockstep

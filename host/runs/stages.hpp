@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/runs/checkpoint.hpp"
+#include "host/util/clock.hpp"
 #include "host/util/processes.hpp"
 
 namespace lockstep {
@@ -21,6 +22,8 @@ class Stages {
   Stages() = default;  // of a run that keeps nothing
   /// Reads the checkpoint where the plan is to resume; UserError when that cannot be.
   explicit Stages(CheckpointPlan plan);
+  /// Wall time of the run before it was stopped, 0 of one that was not.
+  double seconds_before() const { return seconds_before_; }
 
   /// When the loop `name` begins: whether the checkpoint was made in its midst. Then what `fields(archive)`
   /// lists is as it was.
@@ -41,6 +44,8 @@ class Stages {
     ended_ = stops;
     prepare();
     Checkpoint now;
+    double seconds = seconds_before_ + seconds_since(begun_);
+    now("seconds", seconds);
     for (const auto& add : finished_) add(now);
     Listed<Fields> state{fields};
     now(scope_ + name, state);
@@ -72,6 +77,8 @@ class Stages {
   };
 
   CheckpointPlan plan_;
+  Clock::time_point begun_ = Clock::now();
+  double seconds_before_ = 0;
   std::optional<Checkpoint> saved_;  // until the run is where it was
   std::string scope_;                // names of the stages that are open
   bool ended_ = false;               // what an interrupted run makes of its half is not saved

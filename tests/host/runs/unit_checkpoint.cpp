@@ -226,6 +226,8 @@ TEST_F(Resume, AfterAKillAndAnInterruptNoBitDiffers) {
     resumed.erase("threads");
     expected.erase("threads");
     EXPECT_EQ(resumed, expected);
+    const Json cost = Json::parse(contents(folder_ / out / "summary.json"))["cost"];
+    EXPECT_GE(double(cost["wall_s"]), double(cost["sampling_s"])) << "of all that ran";
     EXPECT_EQ(contents(folder_ / out / "draws.nc"), contents(folder_ / whole / "draws.nc")) << out;
     EXPECT_FALSE(fs::exists(folder_ / out / "checkpoint"));
   }
