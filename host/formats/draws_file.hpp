@@ -66,11 +66,12 @@ struct DrawsFile {
 /// (x, log_weight, beta), `warmup_posterior` and `warmup_sample_stats`; dimensions chain, draw,
 /// pseudo_sample, x_dim_0, NAME_dim_0 of a quantity, each with its coordinate: the names along x_dim_0, else
 /// 0, 1, 2, ... Values are compressed (deflate after shuffling bytes), but arrays of over 2^17 that are not in
-/// double. Sources are called from another thread, one at a time. The attribute inference_library is `lockstep`; there is no created_at, so that the same draws give
-/// the same bytes. Zero draws (an early interrupt) give a valid file with an empty dimension. Not thread-safe:
-/// the netCDF library keeps global state. Throws std::logic_error when an array does not have the size the
-/// dimensions ask for, std::runtime_error when writing fails, and what a source throws. Source of the schema:
-/// python.arviz.org, "InferenceData schema specification".
+/// double. Sources are called from another thread, one at a time. The attribute inference_library is
+/// `lockstep`; there is no created_at, so that the same draws give the same bytes. Zero draws (an early
+/// interrupt) give a valid file with an empty dimension. Not thread-safe: the netCDF library keeps global
+/// state. Throws std::logic_error when an array does not have the size the dimensions ask for,
+/// std::runtime_error when writing fails, and what a source throws. Source of the schema: python.arviz.org,
+/// "InferenceData schema specification".
 void write_draws(const std::filesystem::path& path, const DrawsFile& file);
 
 }  // namespace lockstep

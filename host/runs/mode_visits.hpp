@@ -33,7 +33,8 @@ struct Due {
 };
 Due due_of(const Mode& mode, double log_z);
 
-/// The largest modes with their shares of the draws and of exp(log_z), halos counted with them.
+/// The largest modes by Laplace, with their shares of the draws and of exp(log_z), halos counted with them: first those where
+/// either is most.
 std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& draws, double log_z,
                                  int threads);
 
