@@ -242,6 +242,7 @@ LOCKSTEP_FN void put_draw(const W& w, float* place, int row, V value) {
   const int first = w.draw_slot[0];  // they ascend: all are stored if the ends are, so far apart
   if (first >= 0 && w.draw_slot[kWidth - 1] - first == kWidth - 1)
     return write_row(place + row * w.draw_row_stride + first, value);
+  if (kWidth == 1) return;
   alignas(64) scalar_t<V> v[kWidth];
   store(v, value);
   for (int i = 0; i < kWidth; ++i)
