@@ -140,6 +140,7 @@ ItemRun run_rounds(RunContext& context, const ItemConfig& c, const ItemPilot& pi
   const int count = context.target->items()->count;
   ItemRun all;
   if (plan.resume) plan.load(all);
+  all.seconds_before = all.seconds;
   int done = all.table.done();
   while (done < count && !all.interrupted) {
     std::vector<std::uint32_t> which(std::min(per, count - done));
@@ -210,7 +211,7 @@ ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, co
   const ItemRun found = run_rounds(context, c, pilot, per, files.checkpoint, clock);
   if (label.empty() && !Processes::all().first()) throw FirstSpeaks();  // in a study all go on
   ItemResult s = result_of_items(run, context, c, pilot, found);
-  s.cost.wall = seconds_since(start);
+  s.cost.wall = found.seconds_before + seconds_since(start);
   s = settled(s);
   save_items(s, files, run, *target.items(), found.table);
   return s;

@@ -38,7 +38,7 @@ struct ItemTable {
 /// A run over items as far as it has come; its checkpoint.
 struct ItemRun {
   ItemTable table;
-  double seconds = 0;
+  double seconds = 0, seconds_before = 0;  // the latter: of what was gone on with
   bool interrupted = false;
   template <class Archive>
   void fields(Archive& archive) {

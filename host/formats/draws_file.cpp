@@ -267,11 +267,13 @@ void put_groups(const OpenFile& out, const DrawsFile& file) {
   if (!file.names.empty() && file.names.size() != std::size_t(dim))
     throw std::logic_error(fmt::format("draws file: {} names of {} coordinates", file.names.size(), dim));
   const Group::Dimension axis{"x_dim_0", dim, file.names};
-  {
-    Group posterior(out, "posterior", {{"chain", chains}, {"draw", draws}, axis}, attributes);
-    posterior.put("x", file.x, 3);
-    if (!file.quantities.empty()) posterior.put_quantities(file.quantities, file.quantity_values);
-  }
+  const auto put_posterior = [&](const char* name, int count, const DrawsArray& x,
+                                 const DrawsSource<float>& quantity_values) {
+    Group group(out, name, {{"chain", chains}, {"draw", count}, axis}, attributes);
+    group.put("x", x, 3);
+    if (!file.quantities.empty()) group.put_quantities(file.quantities, quantity_values);
+  };
+  put_posterior("posterior", draws, file.x, file.quantity_values);
   put_stats(out, "sample_stats", chains, draws, file.sample_stats, attributes);
   if (file.pseudo_samples > 0) {
     Group group(out, "weighted",
@@ -286,10 +288,8 @@ void put_groups(const OpenFile& out, const DrawsFile& file) {
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;
-    attributes["first_iteration"] = "0";
-    Group posterior(out, "warmup_posterior", {{"chain", chains}, {"draw", warmup}, axis}, attributes);
-    posterior.put("x", file.warmup_x, 3);
-    if (!file.quantities.empty()) posterior.put_quantities(file.quantities, file.warmup_quantity_values);
+    attributes["first_iteration"] = "0";  // that of the posterior is after it
+    put_posterior("warmup_posterior", warmup, file.warmup_x, file.warmup_quantity_values);
     put_stats(out, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
   }
 }

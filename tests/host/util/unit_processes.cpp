@@ -138,6 +138,8 @@ TEST_F(SharedItems, StopAndGoOnAsAnyNumber) {
     const ProgramResult rest = processes == 1 ? share(3, go_on) : run(go_on);
     EXPECT_NE(rest.out.find("verdict"), std::string::npos) << rest.err;
     expect_same_files("whole", out, kFiles);
+    const Json cost = Json::parse(contents(folder_ / out / "summary.json"))["cost"];
+    EXPECT_GE(double(cost["wall_s"]), double(cost["sampling_s"])) << "of all that ran";
   }
 }
 
