@@ -186,12 +186,12 @@ def modes_table(run):
     shares = ((run.get("diagnostics") or {}).get("modes") or {}).get("shares") or []
     if not shares:
         return ""
-    rows = [["mode", "share", "expected", "place"]]
+    rows = [["mode", "share", "se", "expected", "place"]]
     for number, mode in enumerate(shares[:MAX_ROWS], 1):
         rounding = 1e-9 * max(map(abs, mode["place"]))
         place = ", ".join(plain(0 if abs(x) < rounding else x, 3) for x in mode["place"][:6])
         place += ", .." if len(mode["place"]) > 6 else ""
-        rows.append([str(number), plain(mode.get("share"), 4), plain(mode.get("expected"), 4), place])
+        rows.append([str(number), *(plain(mode.get(key), 4) for key in ("share", "share_se", "expected")), place])
     return "<h2>Modes</h2>\n" + table(rows)
 
 

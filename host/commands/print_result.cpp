@@ -98,15 +98,15 @@ void print_shares(const std::vector<ModeShare>& shares) {
   constexpr std::size_t kShown = 10, kAxes = 6;
   constexpr double kNought = 1e-12;
   if (shares.empty()) return;
-  fmt::print("\n{:>4} {:>8} {:>8} {:>8}  {}", "mode", "share", "expected", "hits", "place");
+  const auto known = [](double x) { return std::isnan(x) ? "?" : fmt::format("{:.4f}", x); };
+  fmt::print("\n{:>4} {:>8} {:>8} {:>8} {:>8}  {}", "mode", "share", "se", "expected", "hits", "place");
   for (std::size_t k = 0; k < std::min(kShown, shares.size()); ++k) {
     const ModeShare& m = shares[k];
     std::vector<std::string> place;
     for (std::size_t i = 0; i < std::min(kAxes, m.place.size()); ++i)
       place.push_back(fmt::format("{:.4g}", std::abs(m.place[i]) < kNought ? 0 : m.place[i]));
-    fmt::print("\n{:>4} {:>8.4f} {:>8} {:>8.0f}  {}{}", k + 1, m.share,
-               std::isnan(m.expected) ? "?" : fmt::format("{:.4f}", m.expected), m.hits,
-               fmt::join(place, " "), m.place.size() > kAxes ? " .." : "");
+    fmt::print("\n{:>4} {:>8.4f} {:>8} {:>8} {:>8.0f}  {}{}", k + 1, m.share, known(m.se), known(m.expected),
+               m.hits, fmt::join(place, " "), m.place.size() > kAxes ? " .." : "");
   }
   if (shares.size() > kShown)
     fmt::print("\n     and {} more (--json, and summary.json, have them)", shares.size() - kShown);

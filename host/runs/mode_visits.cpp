@@ -62,20 +62,21 @@ std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& 
   const std::vector<int> home = parts.size() == library.size()
                                     ? draws.home
                                     : parts.of_points(draws.x, ModeLibrary::By::density, threads);
-  std::vector<double> held(library.size(), 0.0);
-  double total = 0;
+  constexpr int n = HousedDraws::kBlocks;
+  Eigen::ArrayXXd held = Eigen::ArrayXXd::Zero(library.size(), n);
   for (std::size_t i = 0; i < home.size(); ++i)
-    if (home[i] >= 0 && draws.weight[i] > 0) {
-      held[whose[home[i]]] += draws.weight[i];
-      total += draws.weight[i];
-    }
+    if (home[i] >= 0 && draws.weight[i] > 0) held(whose[home[i]], draws.block[i]) += draws.weight[i];
+  const Eigen::ArrayXd share = held.rowwise().sum() / held.sum();
+  const Eigen::ArrayXXd off = held - (share.matrix() * held.colwise().sum().matrix()).array();
+  const Eigen::ArrayXd se = (off.square().rowwise().sum() * n / (n - 1)).sqrt() / held.sum();
   const auto largest_first = library.by_mass();
   for (std::size_t i = 0; i < std::min(kMostShares, largest_first.size()); ++i) {
-    const Mode& m = library[largest_first[i]];
+    const int k = largest_first[i];
+    const Mode& m = library[k];
     const Due due = due_of(m, log_z);
     double expected = due.known ? due.share : NAN;
     for (const Halo& h : m.halos) expected += std::exp(h.log_mass - log_z);
-    shares.push_back({m.place, held[largest_first[i]] / total, expected, m.hits});
+    shares.push_back({m.place, share[k], se[k] > 0 ? se[k] : NAN, expected, m.hits});
   }
   const auto largest = [](const ModeShare& m) { return std::fmax(m.share, m.expected); };
   std::stable_sort(shares.begin(), shares.end(),

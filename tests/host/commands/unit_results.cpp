@@ -73,7 +73,7 @@ TEST(EvidenceResult, SaysWhichBudgetWouldDo) {
 TEST(EvidenceResult, SpeaksOfOneModeInTheSingular) {
   EvidenceResult r;
   r.diagnostics.modes.base = true;
-  r.diagnostics.modes.shares = {{{1, 2}, 0.25, NAN, 12}, {{3, 4}, 0.75, 0.7, 0}};
+  r.diagnostics.modes.shares = {{{1, 2}, 0.25, NAN, NAN, 12}, {{3, 4}, 0.75, 0.01, 0.7, 0}};
   for (const int found : {1, 2}) {
     r.diagnostics.modes.found = found;
     ::testing::internal::CaptureStdout();
