@@ -411,9 +411,13 @@ LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::ui
   }
   if (w.overview != nullptr) {
     const int k = kept_draw(iteration, spec.begin, spec.overview_from, spec.overview_thin);
-    float* to = w.overview + std::ptrdiff_t(k < 0 ? 0 : k) * d * w.trace_stride;
-    if (k >= 0) LOCKSTEP_UNROLL
-    for (int j = 0; j < d; ++j) Rows<E, float>{to + j * w.trace_stride, 0}.set(0, x[j]);
+    float* to = w.overview + std::ptrdiff_t(k < 0 ? 0 : k) * (d + kOverviewExtraRows) * w.trace_stride;
+    const auto put = [&](int row, E value) { Rows<E, float>{to + row * w.trace_stride, 0}.set(0, value); };
+    if (k >= 0) {
+      LOCKSTEP_UNROLL
+      for (int j = 0; j < d; ++j) put(j, x[j]);
+      put(d, proposal.acceptance);
+    }
   }
 }
 

@@ -66,6 +66,7 @@ enum DrawRow {
   draw_energy,     // the Hamiltonian of the state the transition ended in, with the momentum it has there
   kDrawExtraRows
 };
+inline constexpr int kOverviewExtraRows = 1;  // the acceptance
 
 /// Rows of the moment accumulators (double), all summed over iterations with the samples' weights.
 struct MomentLayout {
@@ -110,7 +111,7 @@ struct BatchView {
   float* draws = nullptr;          // [draw][dim + kDrawExtraRows][stored_chains], or none
   const int* draw_slot = nullptr;  // [tile][32]: the chain's place among the stored ones, or -1
   int stored_chains = 0;
-  float* overview = nullptr;  // [draw][dim][tiles * 32], or none: x alone, of every chain
+  float* overview = nullptr;  // [draw][dim + 1][tiles * 32], or none: x and the acceptance, of every chain
 };
 
 }  // namespace lockstep

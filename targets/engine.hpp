@@ -121,7 +121,7 @@ class Engine {
   /// The first so many draws of the last launch: [draw][dim + kDrawExtraRows][stored chain], or of [padded
   /// chains] where all are stored. They lie there until the next launch, or the next call.
   virtual std::span<const float> draws(int count) = 0;
-  /// Its overview, x alone: [draw][dim][padded chains].
+  /// Its overview, x and the acceptance: [draw][dim + kOverviewExtraRows][padded chains].
   virtual std::vector<float> overview() = 0;
   /// Memory of its chains, where it runs.
   virtual std::size_t bytes() const = 0;

@@ -46,7 +46,7 @@ class EngineMemory : public Engine {
     work_energy_.resize(shape_.work_rows ? rows(shape_.rows + shape_.cache_rows) : 0);
     draw_capacity_ = std::uint32_t(spec.draws);
     overview_capacity_ = std::uint32_t(spec.overview);
-    overview_.resize(rows(spec.overview * shape_.dim));
+    overview_.resize(rows(spec.overview * (shape_.dim + kOverviewExtraRows)));
     std::vector<int> slot(rows(spec.draws > 0 ? 1 : 0), -1);
     if (spec.stored_chains.empty()) std::iota(slot.begin(), slot.end(), 0);
     for (std::size_t k = 0; k < spec.stored_chains.size() && !slot.empty(); ++k)

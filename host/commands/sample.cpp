@@ -148,19 +148,22 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
                        const ChainRunResult& r) {
   const TargetInstance& target = *context.target;
   Estimates e = estimate_unit(r, 0);
-  const DrawFigures figures = draw_figures(target, r, run.thin, context.threads, e.nested);
+  const DrawFigures figures = draw_figures(target, r, config, run.thin, context.threads, e.nested);
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");
   const ModesVerdict modes = judge_modes(r, 0, e, context.threads);
   widen(e, modes.least);
+  const std::string lost = warning_of(figures.lost, e, target);
+  widen(e, figures.lost.least);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_single_chains(failed, e);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target.truth());
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
-  if (!apart.empty()) s.warnings.push_back(apart);
+  for (const std::string& also : {lost, apart})
+    if (!also.empty()) s.warnings.push_back(also);
   if (!r.modes.empty()) {
     const auto given = judge_given(target, run.init, run.modes, r.modes[0]);
     s.warnings.insert(s.warnings.begin(), given.begin(), given.end());

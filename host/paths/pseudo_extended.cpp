@@ -44,7 +44,9 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   o.overview = overview_iterations(*context.target, run.chains);
   ChainRunResult r = run_chains(context, c.pseudo_extended, o);
   Estimates e = estimate(r.units[0]);
-  judge_ranks(e, draw_figures(*context.target, r, run.thin, context.threads, e.nested));
+  const DrawFigures figures =
+      draw_figures(*context.target, r, c.pseudo_extended, run.thin, context.threads, e.nested);
+  judge_ranks(e, figures);
   MethodResult f;
   if (!r.log_z.empty()) f.log_z = r.log_z[0];
   f.moments = e;
@@ -64,6 +66,9 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
   f.judge_modes(lockstep::judge_modes(r, 0, e, context.threads));
+  if (const auto lost = warning_of(figures.lost, f.moments, *context.target); !lost.empty())
+    f.warnings.push_back(lost);
+  widen(f.moments, figures.lost.least);
   f.warn(judge_given(*context.target, run.init, run.modes, r.modes[0]));
   if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);

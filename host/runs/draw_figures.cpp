@@ -38,8 +38,8 @@ std::int64_t overview_iterations(const TargetInstance& target, int chains) {
   return most * chains * dim > kMostNumbers ? 0 : std::int64_t(most);
 }
 
-DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads,
-                         bool of_log_density) {
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, const SamplerConfig& config,
+                         int thin, int threads, bool of_log_density) {
   DrawFigures figures;
   const std::size_t d = target.dim(), q = target.quantities().size(), each = d + q;
   const int chains = run.units[0].chains;
@@ -48,17 +48,22 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   figures.draws = all ? run.draws.draws : run.overview.draws();
   figures.every = all ? thin : run.overview.stride();
   std::vector<double> values(std::size_t(chains) * figures.draws * each);
-  std::vector<float> of_chain(all ? figures.draws * d : 0);
+  std::vector<float> of_chain(all ? figures.draws * d : 0),
+      acceptance = all ? run.draws.values(draw_acceptance) : run.overview.acceptance();
+  std::vector<char> lost(chains * figures.draws);
   for (int c = 0; c < chains; ++c) {
     if (all) run.draws.read_x({c, 1, 0, run.draws.draws}, of_chain.data());
     for (std::int64_t t = 0; t < figures.draws; ++t) {
       const float* x = all ? &of_chain[t * d] : &run.overview.x()[(t * chains + c) * d];
-      double* to = &values[(c * figures.draws + t) * each];
+      const std::size_t k = c * figures.draws + t;
+      lost[k] = acceptance[all ? k : std::size_t(t * chains + c)] < kLostTrajectory;
+      double* to = &values[k * each];
       std::copy_n(x, d, to);
       if (q > 0) target.quantities_at(to, to + d);
     }
   }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
+  if (config.transition->trajectory) figures.lost = lost_ends(values, lost, d, threads);
   if (of_log_density) figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
   return figures;
 }

@@ -3,6 +3,7 @@
 #include "host/estimators/diagnostics.hpp"
 #include "host/estimators/estimates.hpp"
 #include "host/runs/chain_run.hpp"
+#include "host/runs/lost_ends.hpp"
 #include "host/runs/run_result.hpp"
 
 namespace lockstep {
@@ -20,12 +21,13 @@ struct DrawFigures {
   /// R-hat of the log density, by its values: chains that stay in what is dense and narrow, or about it, differ in it most, and
   /// hardly in ranks of coordinates where few do.
   double log_density_rhat = NAN;
+  LostEnds lost;  // of samplers with trajectories
   int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };
 /// `of_log_density`: its R-hat too, which takes densities; runs with a nested R-hat are judged by it.
-DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, int thin, int threads,
-                         bool of_log_density);
+DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, const SamplerConfig& config,
+                         int thin, int threads, bool of_log_density);
 
 /// Takes in the largest R-hat of the draws, by ranks, of parameters and quantities. Where chains are judged one by one it
 /// counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is, with that of the log

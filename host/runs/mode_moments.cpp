@@ -147,6 +147,8 @@ void widen(WeightedMoments& m, const MomentErrors& least) {
     m.mean_unscaled_se[i] *= by;
     m.second_se[i] = std::max(m.second_se[i], least.second[i]);
   }
+  for (std::size_t i = 0; i < least.quantity.size(); ++i)
+    m.quantity_se[i] = std::max(m.quantity_se[i], least.quantity[i]);
 }
 
 }  // namespace lockstep

@@ -18,9 +18,10 @@ struct SeenDraws {
   std::size_t chains = 1;
 };
 
-/// Standard errors of means and second moments; empty: not known.
+/// Standard errors of means, second moments and the target's own quantities; empty: not known.
 struct MomentErrors {
   std::vector<double> mean, second;  // [d]
+  std::vector<double> quantity;
 };
 
 /// Up to 2^15 of the draws, evenly spread, 2^17 where over 64 modes are known, and the mode that is home to each, or -1. In

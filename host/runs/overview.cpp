@@ -17,12 +17,15 @@ int Overview::capacity() const {
 
 int Overview::place(LaunchSpec& launch) {
   if (most_ == 0) return 0;
-  const std::size_t of_draw = std::size_t(chains_) * dim_;
+  const auto keep = [](std::vector<float>& all, std::size_t of_draw, std::size_t kept) {
+    for (std::size_t k = 1; k < kept; ++k)
+      std::copy_n(all.begin() + 3 * k * of_draw, of_draw, all.begin() + k * of_draw);
+    all.resize(kept * of_draw);
+  };
   while ((std::int64_t(launch.end) + stride_ - 1) / stride_ > most_) {
     const std::size_t kept = (std::size_t(draws()) + 2) / 3;
-    for (std::size_t k = 1; k < kept; ++k)
-      std::copy_n(x_.begin() + 3 * k * of_draw, of_draw, x_.begin() + k * of_draw);
-    x_.resize(kept * of_draw);
+    keep(x_, std::size_t(chains_) * dim_, kept);
+    keep(acceptance_, chains_, kept);
     stride_ *= 3;
   }
   const std::int64_t begin = launch.begin, first = (begin + stride_ - 1) / stride_ * stride_;
@@ -34,10 +37,13 @@ int Overview::place(LaunchSpec& launch) {
 void Overview::add(Engine& engine, int count) {
   if (count == 0) return;
   const auto rows = engine.overview();
-  const std::size_t padded = engine.padded_chains();
+  const std::size_t padded = engine.padded_chains(), of_draw = dim_ + kOverviewExtraRows;
   for (int k = 0; k < count; ++k)
-    for (int c = 0; c < chains_; ++c)
-      for (int i = 0; i < dim_; ++i) x_.push_back(rows[(std::size_t(k) * dim_ + i) * padded + c]);
+    for (int c = 0; c < chains_; ++c) {
+      const auto at = [&](int row) { return rows[(k * of_draw + row) * padded + c]; };
+      for (int i = 0; i < dim_; ++i) x_.push_back(at(i));
+      acceptance_.push_back(at(dim_));
+    }
 }
 
 std::vector<float> Overview::of_chains(int first, int count) const {

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// x of every chain at every stride-th iteration, at most `most` times: what quantiles, R-hat and effective
-/// sample sizes of a run are computed from, in memory that does not grow with it. When there would be more,
+/// x of every chain at every stride-th iteration, and the acceptance there, at most `most` times: what quantiles, R-hat and
+/// effective sample sizes of a run are computed from, in memory that does not grow with it. When there would be more,
 /// one in three is kept and the stride trebles, so that what is kept depends on the number of iterations alone. Not one in
 /// two: a chain that jumps between two modes at every iteration would be seen in one of them.
 class Overview {
@@ -27,7 +27,8 @@ class Overview {
     return dim_ == 0 ? 0 : std::int64_t(x_.size()) / (std::int64_t(chains_) * dim_);
   }
   std::int64_t stride() const { return stride_; }
-  const std::vector<float>& x() const { return x_; }  // [draw][chain][dim]
+  const std::vector<float>& x() const { return x_; }                    // [draw][chain][dim]
+  const std::vector<float>& acceptance() const { return acceptance_; }  // [draw][chain]
   /// The same of `count` chains from `first` on.
   std::vector<float> of_chains(int first, int count) const;
 
@@ -35,12 +36,13 @@ class Overview {
   void fields(Archive& archive) {
     archive("stride", stride_);
     archive("x", x_);
+    archive("acceptance", acceptance_);
   }
 
  private:
   int chains_ = 0, dim_ = 0;
   std::int64_t most_ = 0, stride_ = 1;
-  std::vector<float> x_;
+  std::vector<float> x_, acceptance_;
 };
 
 }  // namespace lockstep

@@ -233,16 +233,17 @@ MemoryPlan planned_memory(const RunContext& context, const ModelSpec& model, con
   const double quantities = double(context.target->quantities().size());
   // What a launch stores, in the engine and as it is read; the overview, with its room to grow.
   const double of_launch = 4 * (std::min(draws * (d + int(kDrawExtraRows)), double(kLaunchDraws)) +
-                                std::min(size.overview, double(kChunk)) * chains * d);
+                                std::min(size.overview, double(kChunk)) * chains * (d + kOverviewExtraRows));
   const double overview = size.overview * chains;
   const double saved = size.saved ? 2 * rows + moments * batches : 0;
   const double recorded = chains * moments * (room + batches);
   stage(engine(model, size.units, double(size.chains), true) + of_launch,
         chains * (rows + 1 + 2 * n + sums + moments + saved + carried) + recorded + of_launch / 8 +
-            overview * d + draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
+            overview * (d + kOverviewExtraRows) +
+            draws / 8 * 2 * bytes_of_draw);  // once more in a checkpoint
   // Figures of all draws, where all are stored, or of the overview; in double, and tables of one parameter.
   const double seen = overview > 0 ? overview : draws;
-  const double kept = recorded + draws / 8 * bytes_of_draw + overview * d / 2;
+  const double kept = recorded + draws / 8 * bytes_of_draw + overview * (d + kOverviewExtraRows) / 2;
   stage_of_search(kept);  // from where chains have been
   stage(0, kept + seen * (d + quantities + 10));
   return plan;

@@ -257,7 +257,7 @@ TEST(ENGINE_SUITE, NanDensityNeverMovesAChain) {
 }
 
 /// Draws of some chains, from a later iteration on: the columns of those chains among all draws. The overview
-/// holds the x of all of them. Neither changes a moment.
+/// holds the x and acceptance of all of them. Neither changes a moment.
 TEST(ENGINE_SUITE, StoredChainsAndOverviewAreAmongAllDraws) {
   const Fixture f;
   for (const auto& named : cases()) {
@@ -292,9 +292,11 @@ TEST(ENGINE_SUITE, StoredChainsAndOverviewAreAmongAllDraws) {
           for (int s = 0; s < 3; ++s)
             ASSERT_EQ(draws[(k * rows + r) * 3 + s], of_all(3 + 2 * k, r, stored[s])) << named.name;
       for (int k = 0; k < 3; ++k)
-        for (int j = 0; j < 3; ++j)
+        for (int j = 0; j < 3 + kOverviewExtraRows; ++j)
           for (int i = 0; i < c.chains; ++i)
-            ASSERT_EQ(overview[(k * 3 + j) * padded + i], of_all(1 + 4 * k, j, i)) << named.name;
+            ASSERT_EQ(overview[(k * (3 + kOverviewExtraRows) + j) * padded + i],
+                      of_all(1 + 4 * k, j < 3 ? j : 3 + draw_acceptance, i))
+                << named.name;
       EXPECT_EQ(e->take_moments(), all.moments) << named.name;
     }
   }

@@ -30,9 +30,9 @@ TEST(DrawFigures, AreOfAllChains) {
     ChainRunOptions options{r, {0}};
     options.draws = draws;
     options.overview = overview;
-    return draw_figures(
-        *target, run_chains(make_context(r, *target, ""), sampler_config(r, 10, target->tails()), options), 1,
-        2, true);
+    const SamplerConfig config = sampler_config(r, 10, target->tails());
+    return draw_figures(*target, run_chains(make_context(r, *target, ""), config, options), config, 1, 2,
+                        true);
   };
   const DrawFigures all = figures(kAllDraws, 0), seen = figures(0, 1024), some = figures(0, 300);
   ASSERT_EQ(all.of.size(), 19u);

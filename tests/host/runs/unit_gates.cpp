@@ -78,11 +78,11 @@ TEST(Gates, ShortChainsAreSeenOneByOne) {
   const auto target = build_target(r);
   ChainRunOptions options{r, {0}};
   options.overview = 200;
-  const ChainRunResult run =
-      run_chains(make_context(r, *target, ""), sampler_config(r, 2, target->tails()), options);
+  const SamplerConfig config = sampler_config(r, 2, target->tails());
+  const ChainRunResult run = run_chains(make_context(r, *target, ""), config, options);
   Estimates e = estimate(run.units[0]);
   ASSERT_TRUE(e.nested);
-  judge_ranks(e, draw_figures(*target, run, 1, 2, e.nested));
+  judge_ranks(e, draw_figures(*target, run, config, 1, 2, e.nested));
   EXPECT_GT(e.rhat_of_chains, kChainsApart);
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tails into which trajectories do not get: what they may hold is in the errors.
+#include "host/runs/lost_ends.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/support/sampler_run.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kDraws = 64000;
+
+/// Draws of P(f > x) = x^-3, x > 1, that end where a five-hundredth is left, beside a normal; of the farthest that there are,
+/// twice as many, a third is lost.
+struct Cut {
+  std::vector<double> values;
+  std::vector<char> lost;
+  double mean = 0, second = 0;  // of f, as seen
+  explicit Cut(std::uint64_t seed, double sign = 1) : lost(kDraws) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<> uniform;
+    std::normal_distribution<> normal;
+    for (std::size_t i = 0; i < kDraws; ++i) {
+      const double beyond = 0.002 + 0.998 * uniform(random), f = std::pow(beyond, -1.0 / 3);
+      values.insert(values.end(), {normal(random), sign * f});
+      lost[i] = beyond < 0.006 && uniform(random) < 1 / 3.0;
+      mean += f / kDraws, second += f * f / kDraws;
+    }
+  }
+};
+
+TEST(LostEnds, HoldWhatIsMissing) {
+  // E f = 3/2 and E f^2 = 3; what is missing is by the integrals beyond the end.
+  for (const std::uint64_t seed : {1, 2, 3})
+    for (const double sign : {1.0, -1.0}) {
+      const Cut cut(seed, sign);
+      const LostEnds ends = lost_ends(cut.values, cut.lost, 2, 2);
+      ASSERT_EQ(ends.least.mean.size(), 2u);
+      EXPECT_GT(1.5 - cut.mean, 0.01);
+      for (const auto& [told, missing] :
+           {std::pair(ends.least.mean[1], 1.5 - cut.mean), std::pair(ends.least.second[1], 3 - cut.second)}) {
+        EXPECT_GT(told, missing / 3);
+        EXPECT_LT(told, missing * 3);
+      }
+      EXPECT_EQ(ends.least.mean[0], 0) << "no more of a normal's farthest draws are lost than of others";
+      EXPECT_TRUE(ends.least.quantity.empty());
+      const LostEnds of_quantity = lost_ends(cut.values, cut.lost, 1, 2);
+      ASSERT_EQ(of_quantity.least.quantity.size(), 1u);
+      EXPECT_EQ(of_quantity.least.quantity[0], ends.least.mean[1]);
+    }
+}
+
+TEST(LostEnds, AreNoneWhereTrajectoriesAreLostAnywhere) {
+  Cut cut(4);
+  std::mt19937_64 random(5);
+  std::bernoulli_distribution lost(0.02);
+  for (char& one : cut.lost) one = lost(random);
+  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).least.mean, ::testing::Each(0.0));
+  cut.lost.assign(kDraws, 0);
+  EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).least.mean.empty());
+  EXPECT_TRUE(lost_ends({}, {}, 0, 1).least.mean.empty());
+}
+
+TEST(LostEnds, AreSaidWhereErrorsGrow) {
+  const auto target = build_target(
+      testing::run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 2}}}));
+  const Cut cut(6);
+  const LostEnds ends = lost_ends(cut.values, cut.lost, 2, 1);
+  WeightedMoments m;
+  m.mean_se = m.mean_unscaled_se = m.second_se = {0.004, 0.004};
+  const std::string said = warning_of(ends, m, *target);
+  EXPECT_THAT(said, ::testing::HasSubstr("farthest draws of x[1] are lost"));
+  EXPECT_THAT(said, ::testing::HasSubstr("raise sampler.target_acceptance"));
+  widen(m, ends.least);
+  EXPECT_EQ(m.mean_se[0], 0.004);
+  EXPECT_EQ(m.mean_se[1], ends.least.mean[1]);
+  EXPECT_EQ(m.second_se[1], ends.least.second[1]);
+  EXPECT_EQ(warning_of(ends, m, *target), "");
+}
+
+}  // namespace
+}  // namespace lockstep
