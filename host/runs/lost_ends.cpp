@@ -13,45 +13,66 @@ namespace {
 
 constexpr double kLostShare = 0.2;
 constexpr std::size_t kLeast = 16, kMostOfAll = 20;  // draws; one in so many
-
-/// How many of the draws `order`, the farthest first, are an end.
-std::size_t end_of(const std::vector<std::size_t>& order, std::size_t most, const std::vector<char>& lost) {
-  std::size_t end = 0, gone = 0;
-  for (std::size_t m = 1; m <= most; ++m) {
-    gone += lost[order[m - 1]];
-    if (m >= kLeast && double(gone) >= kLostShare * double(m)) end = m;
-  }
-  return end;
-}
+constexpr double kWorthSaying = 1.5;
 
 /// What the ends of f add to its mean, and to that of its square; 0 where it has none.
 struct Added {
   double first = 0, second = 0;
 };
-Added added_by_ends(const std::vector<double>& f, const std::vector<char>& lost,
-                    std::vector<std::size_t>& order) {
-  const std::size_t n = f.size(), most = n / kMostOfAll;
-  const double mean = std::accumulate(f.begin(), f.end(), 0.0) / double(n),
-               square = std::inner_product(f.begin(), f.end(), f.begin(), 0.0) / double(n);
-  Added all;
-  const auto add = [&](auto farther) {
-    std::partial_sort(
-        order.begin(), order.begin() + std::ptrdiff_t(most), order.end(),
-        [&](std::size_t a, std::size_t b) { return f[a] == f[b] ? a < b : farther(f[a], f[b]); });
-    Added one;
-    for (std::size_t m = end_of(order, most, lost); m-- > 0;) {
-      const double x = f[order[m]];
-      one.first += (x - mean) / double(n);
-      one.second += (x * x - square) / double(n);
+
+class Ends {
+ public:
+  Ends(const std::vector<double>& values, const std::vector<char>& lost)
+      : f_(values), lost_(lost), order_(values.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t(0));
+  }
+  Added added() {
+    const auto [least, most] = std::minmax_element(f_.begin(), f_.end());
+    if (*least == *most || !std::all_of(f_.begin(), f_.end(), [](double x) { return std::isfinite(x); }))
+      return {};
+    const Added above = added_by(std::greater<>()), below = added_by(std::less<>());
+    return {std::hypot(above.first, below.first), std::hypot(above.second, below.second)};
+  }
+
+ private:
+  /// The farthest draws that are an end; those that stand at the same place are all or none of them.
+  std::size_t size_of_end(std::size_t most) const {
+    std::size_t end = 0, gone = 0;
+    for (std::size_t m = 1; m <= most; ++m) {
+      gone += lost_[order_[m - 1]];
+      const bool whole = f_[order_[m - 1]] != f_[order_[m]];
+      if (m >= kLeast && whole && double(gone) >= kLostShare * double(m)) end = m;
     }
-    all = {std::hypot(all.first, one.first), std::hypot(all.second, one.second)};
-  };
-  add(std::greater<>());
-  add(std::less<>());
-  return all;
-}
+    return end;
+  }
+  template <class Farther>
+  Added added_by(Farther farther) {
+    const double n = double(f_.size()), mean = std::accumulate(f_.begin(), f_.end(), 0.0) / n,
+                 square = std::inner_product(f_.begin(), f_.end(), f_.begin(), 0.0) / n;
+    const std::size_t most = f_.size() / kMostOfAll;
+    std::partial_sort(order_.begin(), order_.begin() + std::ptrdiff_t(most + 1), order_.end(),
+                      [&](std::size_t a, std::size_t b) { return farther(f_[a], f_[b]); });
+    Added sum;
+    for (std::size_t m = size_of_end(most); m-- > 0;) {
+      const double x = f_[order_[m]];
+      sum.first += (x - mean) / n;
+      sum.second += (x * x - square) / n;
+    }
+    return sum;
+  }
+
+  const std::vector<double>& f_;
+  const std::vector<char>& lost_;
+  std::vector<std::size_t> order_;  // the farthest first
+};
 
 }  // namespace
+
+bool loses_by_energy(const TransitionInfo& t) {
+  return (t.trajectory || t.windows) &&
+         std::none_of(t.counters.begin(), t.counters.end(),
+                      [](const auto& name) { return name.starts_with("rejected_"); });
+}
 
 LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
                    int threads) {
@@ -61,24 +82,19 @@ LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& l
       std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeast * kLostShare)
     return ends;
   ends.least = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
-#pragma omp parallel num_threads(threads)
-  {
+#pragma omp parallel for schedule(dynamic) num_threads(std::min(threads, int(each)))
+  for (std::size_t i = 0; i < each; ++i) {
     std::vector<double> f(n);
-    std::vector<std::size_t> order(n);
-#pragma omp for schedule(dynamic)
-    for (std::size_t i = 0; i < each; ++i) {
-      for (std::size_t k = 0; k < n; ++k) f[k] = values[k * each + i];
-      std::iota(order.begin(), order.end(), std::size_t(0));
-      const Added by = added_by_ends(f, lost, order);
-      (i < dim ? ends.least.mean[i] : ends.least.quantity[i - dim]) = by.first;
-      if (i < dim) ends.least.second[i] = by.second;
-    }
+    for (std::size_t k = 0; k < n; ++k) f[k] = values[k * each + i];
+    const Added by = Ends(f, lost).added();
+    (i < dim ? ends.least.mean[i] : ends.least.quantity[i - dim]) = by.first;
+    if (i < dim) ends.least.second[i] = by.second;
   }
   return ends;
 }
 
 std::string warning_of(const LostEnds& lost, const WeightedMoments& m, const TargetInstance& target) {
-  double most = 1;
+  double most = kWorthSaying;
   std::string where;
   const auto look = [&](const std::vector<double>& least, const std::vector<double>& se, const auto& names) {
     for (std::size_t i = 0; i < least.size(); ++i)
@@ -90,8 +106,7 @@ std::string warning_of(const LostEnds& lost, const WeightedMoments& m, const Tar
   return fmt::format(
       "trajectories from the farthest draws of {} are lost: there may be more of its tail. Errors allow for "
       "as "
-      "much as is seen of it, and are up to {:.2g} times those by the spread of chains; raise "
-      "sampler.target_acceptance",
+      "much as is seen of it, which makes them up to {:.2g} times as large; raise sampler.target_acceptance",
       where, most);
 }
 

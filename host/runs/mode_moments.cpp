@@ -94,6 +94,7 @@ HousedDraws::HousedDraws(const ModeLibrary& library, const SeenDraws& draws, int
   constexpr std::size_t kMost = 1 << 15, kMostOfMany = 1 << 17;
   const std::size_t d = library.dim(), all = draws.x.size() / d,
                     most = library.size() > kMassModes ? kMostOfMany : kMost;
+  blocks_of_chains = draws.chains >= kBlocks;
   std::size_t step = std::max<std::size_t>(1, all / most);
   while (std::gcd(step, draws.chains) != 1) ++step;  // else some chains would never be looked at
   const std::size_t count = (all + step - 1) / step;
@@ -106,8 +107,7 @@ HousedDraws::HousedDraws(const ModeLibrary& library, const SeenDraws& draws, int
     x.col(Eigen::Index(i)) =
         Eigen::Map<const Eigen::VectorXf>(&draws.x[n * d], Eigen::Index(d)).cast<double>();
     weight.push_back(draws.log_weight.empty() ? 1 : std::exp(draws.log_weight[n] - largest));
-    block.push_back(
-        int(draws.chains >= kBlocks ? n % draws.chains * kBlocks / draws.chains : n * kBlocks / all));
+    block.push_back(int(blocks_of_chains ? n % draws.chains * kBlocks / draws.chains : n * kBlocks / all));
   }
   home = library.of_points(x, ModeLibrary::By::density, threads);
 }
@@ -142,7 +142,7 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
 
 void widen(WeightedMoments& m, const MomentErrors& least) {
   for (std::size_t i = 0; i < least.mean.size(); ++i) {
-    const double by = std::max(1.0, least.mean[i] / m.mean_se[i]);
+    const double by = m.mean_se[i] > 0 ? std::max(1.0, least.mean[i] / m.mean_se[i]) : 1;
     m.mean_se[i] *= by;
     m.mean_unscaled_se[i] *= by;
     m.second_se[i] = std::max(m.second_se[i], least.second[i]);

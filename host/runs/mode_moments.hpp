@@ -34,6 +34,7 @@ struct HousedDraws {
   Eigen::MatrixXd x;           // [d][draw]
   std::vector<double> weight;  // over the largest
   std::vector<int> home, block;
+  bool blocks_of_chains;
 };
 
 /// A second moment of which a run has less than the modes from a rank on hold, the largest mode first.

@@ -76,7 +76,8 @@ std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& 
     const Due due = due_of(m, log_z);
     double expected = due.known ? due.share : NAN;
     for (const Halo& h : m.halos) expected += std::exp(h.log_mass - log_z);
-    shares.push_back({m.place, share[k], se[k] > 0 ? se[k] : NAN, expected, m.hits});
+    shares.push_back(
+        {m.place, share[k], draws.blocks_of_chains && se[k] > 0 ? se[k] : NAN, expected, m.hits});
   }
   const auto largest = [](const ModeShare& m) { return std::fmax(m.share, m.expected); };
   std::stable_sort(shares.begin(), shares.end(),

@@ -35,7 +35,7 @@ Due due_of(const Mode& mode, double log_z);
 
 /// The largest modes by Laplace, with their shares of the draws and of exp(log_z), halos counted with them: first those where
 /// either is most. Standard errors by the blocks' spread, sqrt(B / (B - 1) sum_b (held_kb - share_k held_b)^2) / held;
-/// unknown where no draw is in a mode, or all are.
+/// unknown where no draw is in a mode, or all are, and of fewer chains than blocks.
 std::vector<ModeShare> shares_of(const ModeLibrary& library, const HousedDraws& draws, double log_z,
                                  int threads);
 

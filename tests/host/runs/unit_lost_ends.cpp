@@ -66,6 +66,35 @@ TEST(LostEnds, AreNoneWhereTrajectoriesAreLostAnywhere) {
   EXPECT_TRUE(lost_ends({}, {}, 0, 1).least.mean.empty());
 }
 
+TEST(LostEnds, AreOfTrajectoriesThatOnlyTheirEnergyRejects) {
+  for (const auto& [sampler, counts] : {std::pair("hmc", true),
+                                        {"nuts", true},
+                                        {"pe", true},
+                                        {"wormhole", false},
+                                        {"mala", false},
+                                        {"rwm", false}})
+    EXPECT_EQ(
+        loses_by_energy(
+            *sampler_config(testing::run_of({.target = "gaussian", .sampler = sampler}), 10, {}).transition),
+        counts)
+        << sampler;
+}
+
+// What stands at the same place is in an end as a whole, whichever chain it is of; what is nowhere has none.
+TEST(LostEnds, TakeTiesTogether) {
+  std::vector<double> values(kDraws, 0.0);
+  std::vector<char> lost(kDraws, 0);
+  std::fill_n(values.begin(), 1000, 1.0);
+  std::fill_n(lost.begin(), 100, 1);  // a tenth of them
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
+  std::fill_n(lost.begin(), 300, 1);
+  EXPECT_NEAR(lost_ends(values, lost, 1, 1).least.mean[0], 1000.0 / kDraws * (1 - 1000.0 / kDraws), 1e-12);
+  values[0] = INFINITY;
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(std::vector<double>(kDraws, 0.1), lost, 1, 1).least.mean,
+              ::testing::ElementsAre(0.0));
+}
+
 TEST(LostEnds, AreSaidWhereErrorsGrow) {
   const auto target = build_target(
       testing::run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 2}}}));

@@ -48,7 +48,12 @@ TEST(ModeShares, ErrorsAreTheirSpread) {
   EXPECT_NEAR(told / variance, 1, 4 * std::sqrt(2.0 / 31 / kRuns));
   // Of a mode that none is in nothing is known.
   const std::vector<float> x(1000, 0.3f);
-  for (const ModeShare& m : shares_of(library, {library, {x, {}, 10}, 1}, NAN, 1))
+  for (const ModeShare& m : shares_of(library, {library, {x, {}, 50}, 1}, NAN, 1))
+    EXPECT_TRUE(std::isnan(m.se)) << m.share;
+  // Nor of few chains, which may have stayed where they began.
+  std::vector<float> stay(1000, 0.3f);
+  for (std::size_t i = 0; i < stay.size(); i += 10) stay[i] = 10.2f;
+  for (const ModeShare& m : shares_of(library, {library, {stay, {}, 10}, 1}, NAN, 1))
     EXPECT_TRUE(std::isnan(m.se)) << m.share;
 }
 

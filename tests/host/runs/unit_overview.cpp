@@ -28,6 +28,11 @@ TEST(Overview, IsEveryStrideThOfAllDraws) {
       EXPECT_EQ(draws, (iterations + stride - 1) / stride);
       EXPECT_LE(draws, most);
       EXPECT_TRUE(stride == 1 || 3 * draws > most) << "no fewer than there is room for";
+      const std::vector<float> acceptance = run.draws.values(draw_acceptance);
+      ASSERT_EQ(run.overview.acceptance().size(), std::size_t(5 * draws));
+      for (std::int64_t t = 0; t < draws; ++t)
+        for (int c = 0; c < 5; ++c)
+          ASSERT_EQ(run.overview.acceptance()[t * 5 + c], acceptance[c * iterations + t * stride]);
       for (std::int64_t t = 0; t < draws; ++t)
         for (int c = 0; c < 5; ++c)
           for (int i = 0; i < 2; ++i)
