@@ -105,8 +105,8 @@ std::string warning_of(const LostEnds& lost, const WeightedMoments& m, const Tar
   if (where.empty()) return "";
   return fmt::format(
       "trajectories from the farthest draws of {} are lost: there may be more of its tail. Errors allow for "
-      "as "
-      "much as is seen of it, which makes them up to {:.2g} times as large; raise sampler.target_acceptance",
+      "as much as is seen of it, which makes them up to {:.2g} times as large; raise "
+      "sampler.target_acceptance",
       where, most);
 }
 
