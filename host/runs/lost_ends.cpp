@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kLostShare = 0.2;
-constexpr std::size_t kLeast = 16, kMostOfAll = 20;  // draws; one in so many
+constexpr std::size_t kLeast = 8, kLeastLost = 3, kMostOfAll = 20;  // draws; of these; one in so many
 constexpr double kWorthSaying = 1.5;
 
 /// What the ends of f add to its mean, and to that of its square; 0 where it has none.
@@ -41,7 +41,7 @@ class Ends {
     for (std::size_t m = 1; m <= most; ++m) {
       gone += lost_[order_[m - 1]];
       const bool whole = f_[order_[m - 1]] != f_[order_[m]];
-      if (m >= kLeast && whole && double(gone) >= kLostShare * double(m)) end = m;
+      if (m >= kLeast && whole && gone >= kLeastLost && double(gone) >= kLostShare * double(m)) end = m;
     }
     return end;
   }
@@ -78,8 +78,7 @@ LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& l
                    int threads) {
   const std::size_t n = lost.size(), each = n == 0 ? 0 : values.size() / n;
   LostEnds ends;
-  if (n < kLeast * kMostOfAll ||
-      std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeast * kLostShare)
+  if (n < kLeast * kMostOfAll || std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeastLost)
     return ends;
   ends.least = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
 #pragma omp parallel for schedule(dynamic) num_threads(std::min(threads, int(each)))
