@@ -155,7 +155,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   const ModesVerdict modes = judge_modes(r, 0, e, context.threads);
   widen(e, modes.least);
   const std::string lost = warning_of(figures.lost, e, target);
-  widen(e, figures.lost.least);
+  widen(e, figures.lost);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_single_chains(failed, e);

@@ -68,7 +68,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.judge_modes(lockstep::judge_modes(r, 0, e, context.threads));
   if (const auto lost = warning_of(figures.lost, f.moments, *context.target); !lost.empty())
     f.warnings.push_back(lost);
-  widen(f.moments, figures.lost.least);
+  widen(f.moments, figures.lost);
   f.warn(judge_given(*context.target, run.init, run.modes, r.modes[0]));
   if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);

@@ -48,8 +48,9 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
   figures.draws = all ? run.draws.draws : run.overview.draws();
   figures.every = all ? thin : run.overview.stride();
   std::vector<double> values(std::size_t(chains) * figures.draws * each);
-  std::vector<float> of_chain(all ? figures.draws * d : 0),
-      acceptance = all ? run.draws.values(draw_acceptance) : run.overview.acceptance();
+  std::vector<float> of_chain(all ? figures.draws * d : 0), stored;
+  if (all) stored = run.draws.values(draw_acceptance);
+  const std::vector<float>& acceptance = all ? stored : run.overview.acceptance();
   std::vector<char> lost(chains * figures.draws);
   for (int c = 0; c < chains; ++c) {
     if (all) run.draws.read_x({c, 1, 0, run.draws.draws}, of_chain.data());

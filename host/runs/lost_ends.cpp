@@ -74,33 +74,33 @@ bool loses_by_energy(const TransitionInfo& t) {
                       [](const auto& name) { return name.starts_with("rejected_"); });
 }
 
-LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
-                   int threads) {
+MomentErrors lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
+                       int threads) {
   const std::size_t n = lost.size(), each = n == 0 ? 0 : values.size() / n;
-  LostEnds ends;
+  MomentErrors ends;
   if (n < kLeast * kMostOfAll || std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeastLost)
     return ends;
-  ends.least = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
+  ends = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
 #pragma omp parallel for schedule(dynamic) num_threads(std::min(threads, int(each)))
   for (std::size_t i = 0; i < each; ++i) {
     std::vector<double> f(n);
     for (std::size_t k = 0; k < n; ++k) f[k] = values[k * each + i];
     const Added by = Ends(f, lost).added();
-    (i < dim ? ends.least.mean[i] : ends.least.quantity[i - dim]) = by.first;
-    if (i < dim) ends.least.second[i] = by.second;
+    (i < dim ? ends.mean[i] : ends.quantity[i - dim]) = by.first;
+    if (i < dim) ends.second[i] = by.second;
   }
   return ends;
 }
 
-std::string warning_of(const LostEnds& lost, const WeightedMoments& m, const TargetInstance& target) {
+std::string warning_of(const MomentErrors& lost, const WeightedMoments& m, const TargetInstance& target) {
   double most = kWorthSaying;
   std::string where;
   const auto look = [&](const std::vector<double>& least, const std::vector<double>& se, const auto& names) {
     for (std::size_t i = 0; i < least.size(); ++i)
       if (least[i] > most * se[i]) most = least[i] / se[i], where = names[i];
   };
-  look(lost.least.mean, m.mean_se, target.names());
-  look(lost.least.quantity, m.quantity_se, target.quantities());
+  look(lost.mean, m.mean_se, target.names());
+  look(lost.quantity, m.quantity_se, target.quantities());
   if (where.empty()) return "";
   return fmt::format(
       "trajectories from the farthest draws of {} are lost: there may be more of its tail. Errors allow for "

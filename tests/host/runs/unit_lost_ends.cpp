@@ -39,19 +39,19 @@ TEST(LostEnds, HoldWhatIsMissing) {
   for (const std::uint64_t seed : {1, 2, 3})
     for (const double sign : {1.0, -1.0}) {
       const Cut cut(seed, sign);
-      const LostEnds ends = lost_ends(cut.values, cut.lost, 2, 2);
-      ASSERT_EQ(ends.least.mean.size(), 2u);
+      const MomentErrors ends = lost_ends(cut.values, cut.lost, 2, 2);
+      ASSERT_EQ(ends.mean.size(), 2u);
       EXPECT_GT(1.5 - cut.mean, 0.01);
       for (const auto& [told, missing] :
-           {std::pair(ends.least.mean[1], 1.5 - cut.mean), std::pair(ends.least.second[1], 3 - cut.second)}) {
+           {std::pair(ends.mean[1], 1.5 - cut.mean), std::pair(ends.second[1], 3 - cut.second)}) {
         EXPECT_GT(told, missing / 3);
         EXPECT_LT(told, missing * 3);
       }
-      EXPECT_EQ(ends.least.mean[0], 0) << "no more of a normal's farthest draws are lost than of others";
-      EXPECT_TRUE(ends.least.quantity.empty());
-      const LostEnds of_quantity = lost_ends(cut.values, cut.lost, 1, 2);
-      ASSERT_EQ(of_quantity.least.quantity.size(), 1u);
-      EXPECT_EQ(of_quantity.least.quantity[0], ends.least.mean[1]);
+      EXPECT_EQ(ends.mean[0], 0) << "no more of a normal's farthest draws are lost than of others";
+      EXPECT_TRUE(ends.quantity.empty());
+      const MomentErrors of_quantity = lost_ends(cut.values, cut.lost, 1, 2);
+      ASSERT_EQ(of_quantity.quantity.size(), 1u);
+      EXPECT_EQ(of_quantity.quantity[0], ends.mean[1]);
     }
 }
 
@@ -60,10 +60,10 @@ TEST(LostEnds, AreNoneWhereTrajectoriesAreLostAnywhere) {
   std::mt19937_64 random(5);
   std::bernoulli_distribution lost(0.02);
   for (char& one : cut.lost) one = lost(random);
-  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).least.mean, ::testing::Each(0.0));
+  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).mean, ::testing::Each(0.0));
   cut.lost.assign(kDraws, 0);
-  EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).least.mean.empty());
-  EXPECT_TRUE(lost_ends({}, {}, 0, 1).least.mean.empty());
+  EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).mean.empty());
+  EXPECT_TRUE(lost_ends({}, {}, 0, 1).mean.empty());
 }
 
 TEST(LostEnds, AreOfTrajectoriesThatOnlyTheirEnergyRejects) {
@@ -86,29 +86,28 @@ TEST(LostEnds, TakeTiesTogether) {
   std::vector<char> lost(kDraws, 0);
   std::fill_n(values.begin(), 1000, 1.0);
   std::fill_n(lost.begin(), 100, 1);  // a tenth of them
-  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).mean, ::testing::ElementsAre(0.0));
   std::fill_n(lost.begin(), 300, 1);
-  EXPECT_NEAR(lost_ends(values, lost, 1, 1).least.mean[0], 1000.0 / kDraws * (1 - 1000.0 / kDraws), 1e-12);
+  EXPECT_NEAR(lost_ends(values, lost, 1, 1).mean[0], 1000.0 / kDraws * (1 - 1000.0 / kDraws), 1e-12);
   values[0] = INFINITY;
-  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
-  EXPECT_THAT(lost_ends(std::vector<double>(kDraws, 0.1), lost, 1, 1).least.mean,
-              ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(std::vector<double>(kDraws, 0.1), lost, 1, 1).mean, ::testing::ElementsAre(0.0));
 }
 
 TEST(LostEnds, AreSaidWhereErrorsGrow) {
   const auto target = build_target(
       testing::run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 2}}}));
   const Cut cut(6);
-  const LostEnds ends = lost_ends(cut.values, cut.lost, 2, 1);
+  const MomentErrors ends = lost_ends(cut.values, cut.lost, 2, 1);
   WeightedMoments m;
   m.mean_se = m.mean_unscaled_se = m.second_se = {0.004, 0.004};
   const std::string said = warning_of(ends, m, *target);
   EXPECT_THAT(said, ::testing::HasSubstr("farthest draws of x[1] are lost"));
   EXPECT_THAT(said, ::testing::HasSubstr("raise sampler.target_acceptance"));
-  widen(m, ends.least);
+  widen(m, ends);
   EXPECT_EQ(m.mean_se[0], 0.004);
-  EXPECT_EQ(m.mean_se[1], ends.least.mean[1]);
-  EXPECT_EQ(m.second_se[1], ends.least.second[1]);
+  EXPECT_EQ(m.mean_se[1], ends.mean[1]);
+  EXPECT_EQ(m.second_se[1], ends.second[1]);
   EXPECT_EQ(warning_of(ends, m, *target), "");
 }
 

@@ -31,12 +31,11 @@ TEST(Overview, IsEveryStrideThOfAllDraws) {
       const std::vector<float> acceptance = run.draws.values(draw_acceptance);
       ASSERT_EQ(run.overview.acceptance().size(), std::size_t(5 * draws));
       for (std::int64_t t = 0; t < draws; ++t)
-        for (int c = 0; c < 5; ++c)
+        for (int c = 0; c < 5; ++c) {
           ASSERT_EQ(run.overview.acceptance()[t * 5 + c], acceptance[c * iterations + t * stride]);
-      for (std::int64_t t = 0; t < draws; ++t)
-        for (int c = 0; c < 5; ++c)
           for (int i = 0; i < 2; ++i)
             ASSERT_EQ(run.overview.x()[(t * 5 + c) * 2 + i], x[(c * iterations + t * stride) * 2 + i]);
+        }
     }
 }
 
