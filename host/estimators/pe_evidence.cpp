@@ -36,10 +36,35 @@ double TiltedIntegral::log(double delta) const {
   return log_sum_of(term).log() + std::max(0.0, -delta);
 }
 
+BaseBridge::BaseBridge(const TiltedIntegral& integral, std::span<const double> deltas) {
+  constexpr double kLeast = 0.01;
+  std::vector<double> log_i;
+  LogSum all;
+  for (const double delta : deltas) {
+    log_i.push_back(std::isfinite(delta) ? integral.log(delta) : -INFINITY);
+    all.add(log_i.back());
+  }
+  if (!(all.sum > 0)) return;
+  const double n = double(log_i.size());
+  log_least = all.log() + std::log(kLeast / n);
+  double sum = 0, square = 0;
+  for (const double l : log_i) {
+    const double share = 1 / (1 + std::exp(log_least - l));
+    sum += share;
+    square += share * share;
+  }
+  const double mean = sum / n;
+  log_share = std::log(mean);
+  se = std::sqrt(std::max(0.0, square / n - mean * mean) / (n - 1)) / mean;
+}
+
 void PseudoExtendedEvidence::add(int block, double weight, double delta, double log_integral) {
   if (!(weight > 0) || !std::isfinite(delta)) return;
   top_[block].add(std::log(weight) - delta - log_integral);
-  bottom_[block].add(std::log(weight) - log_integral);
+  LogSum both;
+  both.add(log_integral);
+  both.add(bridge_.log_least);
+  bottom_[block].add(std::log(weight) - both.log());
 }
 
 LogZ PseudoExtendedEvidence::value(double log_zeta) const {
@@ -57,7 +82,7 @@ LogZ PseudoExtendedEvidence::value(double log_zeta) const {
   Jackknife result{log_zeta + without(-1), {}};
   for (int k = 0; k < n; ++k)
     if (bottom_[k].sum > 0) result.left_out.push_back(without(k));
-  return result.value();
+  return result.value().shifted(bridge_.log_share).widened(bridge_.se);
 }
 
 }  // namespace lockstep

@@ -377,6 +377,7 @@ Adapted adapt(const RunContext& context, const SamplerConfig& config, const Chai
   out.frozen.search_gradients.clear();
   for (std::size_t u = 0; u < options.units.size(); ++u)
     out.frozen.search_gradients.push_back(out.modes.empty() ? 0 : out.modes[u].gradients);
+  if (gives_evidence(config)) bridge_to_bases(context, config, options, out.frozen);
   out.warmup_seconds = seconds_since(clock);
   return out;
 }

@@ -26,6 +26,7 @@ struct Frozen {
   std::vector<double> bend;                        // [unit][4]; empty: 0
   std::vector<double> scout_gradients, search_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
+  std::vector<BaseBridge> bridge;    // [unit], where the sampler gives log Z
   std::vector<double> warmup_log_z;  // [unit], where warm-up widened the base (base_widening.hpp); else NaN
 
   template <class Archive>
@@ -47,6 +48,7 @@ struct Frozen {
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
     archive("warmup_log_z", warmup_log_z);
+    archive("bridge", bridge);
   }
   /// Gradients that a unit took before it recorded.
   double preparation(std::size_t unit) const {

@@ -177,6 +177,16 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
                   library.size() == 1 ? "mode" : "modes", library.size() == 1 ? "s" : "", total));
 }
 
+/// Of the log of what all modes hold, by importance sampling.
+double error_of_total(const ModeLibrary& library) {
+  const double total = library.log_total();
+  double square = 0;
+  for (int k = 0; k < library.size(); ++k)
+    if (const Mode& m = library[k]; !std::isnan(m.effective_share))
+      square += std::exp(2 * (m.log_mass - total)) * (1 / m.effective_share - 1) / kMassDraws;
+  return std::sqrt(square);
+}
+
 /// Where modes are given only a few descents have looked for others: of these the draws say that lie where no mode that is
 /// like a normal reaches.
 void judge_left_out(ModesVerdict& v, const ModeLibrary& library, const HousedDraws& draws) {
@@ -335,8 +345,9 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   if (found.stopped == kSearchGiven) judge_left_out(v, library, housed);
   if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
-  if (!own || found.held.part.empty()) return v;
-  const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *log_z);
+  if (found.held.part.empty()) return v;
+  const MomentsByModes of_modes =
+      moments_by_modes(library, found.held, housed, own ? *log_z : LogZ{z, error_of_total(library)});
   v.least = of_modes.least;
   double most = 0;
   for (std::size_t i = 0; i < second_se.size(); ++i) most = std::max(most, v.least.second[i] / second_se[i]);

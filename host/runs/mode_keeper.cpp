@@ -12,6 +12,8 @@ namespace {
 
 // Descents that end near a known mode, but so much higher or lower, are looked at: they ended elsewhere.
 constexpr double kOtherHeight = 0.1;
+// Remembered: of what is flat, and no mode, there is no end.
+constexpr std::size_t kMostRejected = 1024;
 constexpr double kNegligible = 30;  // log mass below the largest: kept by no library
 
 }  // namespace
@@ -77,7 +79,7 @@ std::vector<int> ModeKeeper::take_in(const DescentEnds& ends, double most) {
     const bool other = k >= 0 && !as_high(k, ends.log_density[rested[n]]);
     if ((k < 0 || other) && !full() && points_.evaluations() < most && !is_rejected(x)) {
       if (consider(x, 1)) continue;
-      rejected_.push_back(x);
+      if (rejected_.size() < kMostRejected) rejected_.push_back(x);
       result_.rejected += 1;
     }
     if (k >= 0) result_.library[k].hits += 1;

@@ -74,12 +74,13 @@ inline double core_distance(int dim) {
   return dim * std::pow(1 - variance + 3.72 * std::sqrt(variance), 3);
 }
 
-/// What each mode of a library holds of first and second moments, by the draws that weigh it: `part` exp(log_scale) are estimates of
-/// the integrals of density x_i, for all i, then of density x_i^2, over its home, with their variances. Weights are truncated at
-/// sqrt(n) times their mean (Ionides 2008), which makes them low where draws do not tell.
+/// What each mode of a library holds of first and second moments, of the target's own quantities and of all, by the draws that
+/// weigh it: `part` exp(log_scale) are estimates of the integrals over its home of density f, for f = x_i, then x_i^2, the
+/// quantities, and 1, with their variances. Weights are truncated at sqrt(n) times their mean (Ionides 2008), which makes them
+/// low where draws do not tell.
 struct HeldMoments {
   double log_scale = NAN;
-  std::vector<double> part, variance;  // [mode][2 d]; empty: not known
+  std::vector<double> part, variance;  // [mode][2 d + quantities + 1]; empty: not known
 
   template <class Archive>
   void fields(Archive& archive) {

@@ -41,14 +41,15 @@ class Weigher {
     const auto order = library_.by_mass();
     const int all = int(order.size()), most = std::min(kMassModes, all);
     HeldMoments held;
-    if (all > most) {
-      const std::vector<double> none(std::size_t(all) * 2 * dim_, 0.0);
+    const bool holds = all > most_used_modes(dim_);
+    if (holds) {
+      const std::vector<double> none(std::size_t(all) * rows(), 0.0);
       held = {library_[order[0]].laplace_log_mass, none, none};
     }
     for (int m = 0; m < most; ++m) {
       const MassDraws draws = draws_of({order[m]}, effort * kMassDraws);
       weigh(library_[order[m]], draws);
-      if (all > most) add_to(held, order[m], draws.x, draws.log_w);
+      if (holds) add_to(held, order[m], draws.x, draws.log_w);
     }
     // Those that are not weighed one by one, side by side.
     const int each = effort * kMomentDraws, at_once = points_.points() / each;
@@ -62,6 +63,7 @@ class Weigher {
   }
 
  private:
+  std::size_t rows() const { return 2 * std::size_t(dim_) + context_.target->quantities().size() + 1; }
   MassDraws draws_of(const std::vector<int>& modes, int each) {
     const Eigen::Index count = Eigen::Index(modes.size()) * each;
     MassDraws draws{ByRows(dim_, count), Vector(count), Vector(count)};
@@ -116,11 +118,18 @@ class Weigher {
     Eigen::ArrayXd w = (log_w.array() - held.log_scale).exp();
     const double n = double(w.size());
     w = w.min(std::sqrt(n) * w.mean());
-    for (int r = 0; r < 2 * dim_; ++r) {
-      Eigen::ArrayXd part = x.row(r % dim_).transpose().array();
-      if (r >= dim_) part *= part;
-      part = (w > 0).select(w * part, 0);
-      const std::size_t at = std::size_t(k) * 2 * dim_ + r;
+    Eigen::ArrayXXd f = Eigen::ArrayXXd::Ones(w.size(), Eigen::Index(rows()));
+    f.leftCols(dim_) = x.transpose();
+    f.middleCols(dim_, dim_) = f.leftCols(dim_).square();
+    std::vector<double> quantities(context_.target->quantities().size());
+    for (Eigen::Index c = 0; c < w.size() && !quantities.empty(); ++c) {
+      if (!(w[c] > 0)) continue;
+      context_.target->quantities_at(Vector(x.col(c)).data(), quantities.data());
+      for (std::size_t q = 0; q < quantities.size(); ++q) f(c, 2 * dim_ + Eigen::Index(q)) = quantities[q];
+    }
+    for (std::size_t r = 0; r < rows(); ++r) {
+      const Eigen::ArrayXd part = (w > 0).select(w * f.col(Eigen::Index(r)), 0);
+      const std::size_t at = std::size_t(k) * rows() + r;
       held.part[at] = part.mean();
       held.variance[at] = (part - part.mean()).square().sum() / (n * (n - 1));
     }

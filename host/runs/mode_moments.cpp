@@ -31,15 +31,15 @@ struct Estimated {
 };
 
 /// Second moments by the library's draws, over exp(log_z).
-Estimated due_of(const std::vector<int>& rank, const HeldMoments& held, double log_z) {
-  const Eigen::Index d = Eigen::Index(held.part.size() / rank.size() / 2);
+Estimated due_of(Eigen::Index d, const std::vector<int>& rank, const HeldMoments& held, double log_z) {
+  const std::size_t rows = held.part.size() / rank.size();
   const double of_z = std::exp(held.log_scale - log_z);
   const Eigen::ArrayXXd none = Eigen::ArrayXXd::Zero(d, groups_of(rank.size()));
   Estimated due{none, none};
   for (std::size_t k = 0; k < rank.size(); ++k)
     for (int g = 0; g < groups_with(rank[k]); ++g) {
-      due.value.col(g) += of_z * Map(&held.part[(2 * k + 1) * d], d);
-      due.variance.col(g) += of_z * of_z * Map(&held.variance[(2 * k + 1) * d], d);
+      due.value.col(g) += of_z * Map(&held.part[k * rows + std::size_t(d)], d);
+      due.variance.col(g) += of_z * of_z * Map(&held.variance[k * rows + std::size_t(d)], d);
     }
   return due;
 }
@@ -64,28 +64,44 @@ Estimated seen_of(const std::vector<int>& rank, const HousedDraws& draws) {
   return seen;
 }
 
-/// The squares of what each mode's parts lack or have too much, over the modes from rank `first` on, less what would be there
-/// too if draws were independent and the library exact: of means, and of second moments.
+/// The squares of what it makes of each row f of what is held (but the last, 1) that modes from rank `first` on are visited by
+/// d_k more or less often than they should be: sum_k (f_k - f')^2 d_k^2, f_k the mean in mode k and f' that of all, and where that
+/// is more, as where modes alike are never visited, (sum_k (f_k - f') d_k)^2; less what of it is chance: the variance of what is
+/// due, and that of as many independent draws.
 Array between_modes(const std::vector<int>& rank, int first, const HeldMoments& held,
-                    const HousedDraws& draws, double of_z) {
-  const Eigen::Index d = draws.x.rows();
-  Eigen::ArrayXXd seen = Eigen::ArrayXXd::Zero(2 * d, Eigen::Index(rank.size()));
-  Array independent = Array::Zero(2 * d), part(2 * d);
+                    const HousedDraws& draws, const LogZ& log_z) {
+  const std::size_t rows = held.part.size() / rank.size() - 1;
+  const double of_z = std::exp(held.log_scale - log_z.estimate),
+               total = std::accumulate(draws.weight.begin(), draws.weight.end(), 0.0);
+  Array seen = Array::Zero(Eigen::Index(rank.size())), independent = seen;
   for (std::size_t i = 0; i < draws.home.size(); ++i) {
-    const int k = draws.home[i];
-    if (k < 0 || rank[k] < first || !(draws.weight[i] > 0)) continue;
-    const auto x = draws.x.col(Eigen::Index(i)).array();
-    part << draws.weight[i] * x, draws.weight[i] * x.square();
-    seen.col(k) += part;
-    independent += part.square();
+    if (draws.home[i] < 0) continue;
+    const double share = draws.weight[i] / total;
+    seen[draws.home[i]] += share;
+    independent[draws.home[i]] += share * share;
   }
-  const double total = std::accumulate(draws.weight.begin(), draws.weight.end(), 0.0);
-  Array square = -independent / (total * total);
-  for (std::size_t k = 0; k < rank.size(); ++k)
-    if (rank[k] >= first)
-      square += (seen.col(Eigen::Index(k)) / total - of_z * Map(&held.part[2 * k * d], 2 * d)).square() -
-                of_z * of_z * Map(&held.variance[2 * k * d], 2 * d);
-  return square.max(0);
+  const auto share = [&](std::size_t k) { return held.part[k * (rows + 1) + rows]; };
+  const auto part = [&](std::size_t k) { return Map(&held.part[k * (rows + 1)], Eigen::Index(rows)); };
+  const Array none = Array::Zero(Eigen::Index(rows));
+  Array centre = none, apart = none, together = none, chance = none, due = none;
+  double all = 0;
+  for (std::size_t k = 0; k < rank.size(); ++k) {
+    centre += part(k);
+    all += share(k);
+  }
+  centre /= all;
+  for (std::size_t k = 0; k < rank.size(); ++k) {
+    if (rank[k] < first || !(share(k) > 0)) continue;
+    const Array f = part(k) / share(k) - centre;
+    const double by = seen[Eigen::Index(k)] - of_z * share(k),
+                 of_chance =
+                     independent[Eigen::Index(k)] + of_z * of_z * held.variance[k * (rows + 1) + rows];
+    apart += f.square() * by * by;
+    chance += f.square() * of_chance;
+    together += f * by;
+    due += f * of_z * share(k);
+  }
+  return (apart - chance).max(together.square() - chance - (log_z.se * due).square()).max(0);
 }
 
 }  // namespace
@@ -117,12 +133,13 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
   constexpr double kJointErrors = 3, kShare = 0.1, kShareTold = 0.25;
   const int d = library.dim(), beyond = groups_with(most_used_modes(d) - 1);
   const std::vector<int> rank = ranks_of(library);
-  const Estimated due = due_of(rank, held, log_z.estimate), seen = seen_of(rank, draws);
+  const Estimated due = due_of(d, rank, held, log_z.estimate), seen = seen_of(rank, draws);
   const Eigen::ArrayXXd by = due.value - seen.value;
   const Eigen::ArrayXXd joint = (due.variance + seen.variance + (due.value * log_z.se).square()).sqrt();
-  const Array between =
-      between_modes(rank, first_of(beyond), held, draws, std::exp(held.log_scale - log_z.estimate));
+  const Array between = between_modes(rank, first_of(beyond), held, draws, log_z);
   MomentsByModes found;
+  for (Eigen::Index q = 2 * d; q < between.size(); ++q)
+    found.least.quantity.push_back(std::sqrt(between[q]));
   double most = kJointErrors;
   for (int i = 0; i < d; ++i) {
     const double lacks = beyond < by.cols() ? std::max(by(i, beyond), 0.0) : 0,

@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <span>
 
 #include "host/runs/sharded_engine.hpp"
 #include "kernels/iterations.hpp"
@@ -12,12 +13,13 @@ namespace {
 
 /// Draws of each unit's base, [axis][particle].
 std::vector<double> base_draws(const StreamKey& key, const std::vector<std::uint32_t>& units, int per,
-                               std::size_t d, const Frozen& f) {
+                               std::size_t d, const Frozen& f,
+                               std::uint32_t iteration = kProfileIterations) {
   const std::size_t n = units.size() * std::size_t(per);
   std::vector<double> x(d * n);
   for (std::size_t c = 0; c < n; ++c) {
     const std::size_t u = c / std::size_t(per);
-    const Draw<double> draw{key, kProfileIterations, std::uint32_t(c % std::size_t(per)), units[u]};
+    const Draw<double> draw{key, iteration, std::uint32_t(c % std::size_t(per)), units[u]};
     if (!f.full_base.empty()) {
       const Eigen::VectorXd of = f.full_base[u].draw(draw);
       for (std::size_t i = 0; i < d; ++i) x[i * n + c] = of[Eigen::Index(i)];
@@ -29,14 +31,21 @@ std::vector<double> base_draws(const StreamKey& key, const std::vector<std::uint
   return x;
 }
 
-SmcSampler population(const RunContext& context, const SamplerConfig& config,
-                      const std::vector<std::uint32_t>& units, const Frozen& f) {
-  const int particles = std::min(512, config.scout_particles);
+/// So many chains of each unit on the path from its base.
+std::unique_ptr<Engine> path_engine(const RunContext& context, const SamplerConfig& config,
+                                    const std::vector<std::uint32_t>& units, int per, const Frozen& f) {
   ModelSpec path;
   path.kind = ModelKind::path;
   path.base = f.model.base;
-  auto engine = make_engine(context, engine_spec(context, path, units, particles));
+  auto engine = make_engine(context, engine_spec(context, path, units, per));
   set_frozen(*engine, config, units, f);
+  return engine;
+}
+
+SmcSampler population(const RunContext& context, const SamplerConfig& config,
+                      const std::vector<std::uint32_t>& units, const Frozen& f) {
+  const int particles = std::min(512, config.scout_particles);
+  auto engine = path_engine(context, config, units, particles, f);
   SmcOptions o;
   o.moves = 2;
   o.launch.begin = kProfileIterations;
@@ -128,6 +137,26 @@ void ProfileRun::tell() const {
 PathProfile ProfileRun::finish() {
   found_.gradients = particles_.state().gradients;
   return std::move(found_);
+}
+
+void bridge_to_bases(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                     Frozen& frozen) {
+  constexpr double kMost = 4096, kLeast = 256, kNumbers = 1 << 20, kShare = 0.01;
+  const std::size_t units = options.units.size(), d = std::size_t(context.target->dim());
+  const double paid = options.gradients > 0 ? kShare * options.gradients : kMost;
+  const int per = int(std::clamp(std::min(kNumbers / double(units * d), paid), kLeast, kMost));
+  const auto engine = path_engine(context, config, options.units, per, frozen);
+  engine->set_position(base_draws(context.key, options.units, per, d, frozen, kProfileIterations + 1));
+  engine->initialize();
+  const auto cache = engine->cache();
+  const std::span<const double> bend(frozen.bend);
+  for (std::size_t u = 0; u < units; ++u) {
+    const TiltedIntegral integral(config.model.g_exponent,
+                                  bend.subspan(u * bend.size() / units, bend.size() / units));
+    frozen.bridge.emplace_back(
+        integral, std::span(cache).subspan(std::size_t(engine->chains()) + u * std::size_t(per), per));
+    frozen.warmup_gradients[u] += per;
+  }
 }
 
 void flatten(const RunContext& context, const SamplerConfig& config, const std::vector<std::uint32_t>& units,

@@ -56,6 +56,10 @@ class ProfileRun {
   PathProfile found_;
 };
 
+/// Draws of each unit's base, its bridge made of them, and what they cost counted.
+void bridge_to_bases(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
+                     Frozen& frozen);
+
 /// Made, run and saved, as a stage; and taken: bend and cost of each unit. On a path that is flat beta crosses what lies
 /// between base and target.
 void flatten(const RunContext& context, const SamplerConfig& config, const std::vector<std::uint32_t>& units,

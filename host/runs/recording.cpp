@@ -112,7 +112,7 @@ void Recording::take_frozen(const Frozen& frozen) {
   const std::size_t per = bend.size() / last_.size();
   for (std::size_t u = 0; u < last_.size(); ++u)
     evidence_.emplace_back(TiltedIntegral(config_.model.g_exponent, bend.subspan(u * per, per)),
-                           kEvidenceBlocks);
+                           kEvidenceBlocks, frozen.bridge[u]);
 }
 
 void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset) {

@@ -179,6 +179,40 @@ TEST(PseudoExtendedEvidence, IgnoresWhatIsNoPair) {
   EXPECT_EQ(clean.value(0).se, dirty.value(0).se);
 }
 
+/// Of a base a share p lies where the target is as high, and the rest where it is nothing, which pairs never meet.
+TEST(PseudoExtendedEvidence, BridgeCountsWhatPairsNeverMeet) {
+  constexpr int kReplicates = 400, kDraws = 500;
+  constexpr double kShare = 0.6, kNothing = 1e12, kLogZeta = 2;
+  const TiltedIntegral integral(-0.5);
+  std::mt19937_64 random(20261130);
+  std::bernoulli_distribution inside(kShare);
+  testing::RunningMean z;
+  for (int r = 0; r < kReplicates; ++r) {
+    std::vector<double> deltas;
+    for (int n = 0; n < kDraws; ++n) deltas.push_back(inside(random) ? 0 : kNothing);
+    PseudoExtendedEvidence evidence(integral, 4, BaseBridge(integral, deltas));
+    for (int k = 0; k < 40; ++k) evidence.add(k % 4, 1, 0);
+    const LogZ value = evidence.value(kLogZeta);
+    z.add((value.estimate - kLogZeta - std::log(kShare)) / value.se);
+  }
+  const double limit = testing::family_quantile(1e-4, 2);
+  EXPECT_LT(std::abs(z.mean()), limit / std::sqrt(kReplicates));
+  EXPECT_NEAR(std::sqrt(z.variance()), 1, limit / std::sqrt(2.0 * kReplicates));
+}
+
+TEST(PseudoExtendedEvidence, BridgeAddsNextToNothingWherePairsAreEverywhere) {
+  const TiltedIntegral integral(-0.5);
+  std::vector<double> deltas;
+  for (int n = 0; n < 4096; ++n) deltas.push_back(3 * std::sin(n));
+  const BaseBridge bridge(integral, deltas);
+  EXPECT_NEAR(bridge.log_share, -0.01, 0.01);
+  EXPECT_LT(bridge.se, 3e-4);
+  // Nowhere at all, or of draws at which the target is no number: no bridge, and what pairs say.
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(BaseBridge(integral, std::vector{nan, inf}).log_share, 0);
+  EXPECT_EQ(BaseBridge(integral, std::vector{nan, inf}).log_least, -inf);
+}
+
 TEST(PseudoExtendedEvidence, EmptyBlocksDoNotCount) {
   // A short run of one chain fills a few of its blocks only; the error is that of the blocks it fills.
   PseudoExtendedEvidence few(0, 4), many(0, 64);

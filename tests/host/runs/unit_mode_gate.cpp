@@ -151,9 +151,9 @@ std::vector<float> alike() {
   for (int n = 0; n < 3200; ++n) x[n] = n % 10 < 3 ? 10.0f : 0.378f;
   return x;
 }
-/// What the modes hold of first moments, and of second ones, that with an error.
+/// What the modes hold of first moments, and of second ones, that with an error, and of all.
 HeldMoments held(double small, double large, double error) {
-  return {0, {0, small, 3, large}, {0, 0, 0, error * error}};
+  return {0, {0, small, 0.7, 3, large, 0.3}, {0, 0, 0, 0, error * error, 0}};
 }
 
 TEST(ModeGate, FailsWhereTheModesHoldMoreOfASecondMomentThanTheRun) {
@@ -200,14 +200,14 @@ TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
     m.factor = {0.001};
     m.log_mass = m.laplace_log_mass = -std::log(100.0) - 1e-6 * k;
     library.add(m);
-    exact.part.insert(exact.part.end(), {m.place[0] / 100, m.place[0] * m.place[0] / 100});
-    exact.variance.insert(exact.variance.end(), {0, 0});
+    exact.part.insert(exact.part.end(), {m.place[0] / 100, m.place[0] * m.place[0] / 100, 0.01});
+    exact.variance.insert(exact.variance.end(), {0, 0, 0});
     const int times = k < 32 ? 1 : 2 * (k % 2);
     for (int n = 0; n < 1000; ++n) even.push_back(float(m.place[0]));
     for (int n = 0; n < 1000 * times; ++n) uneven.push_back(float(m.place[0]));
-    if (k < 32) continue;
-    mean += std::pow(m.place[0] / 100, 2);
-    second += std::pow(m.place[0] * m.place[0] / 100, 2);
+    if (k < 32) continue;  // about the means over all, of x and of x^2
+    mean += std::pow((m.place[0] - 14.95) / 100, 2);
+    second += std::pow((m.place[0] * m.place[0] - 231.835) / 100, 2);
   }
   const auto errors = [&](const std::vector<float>& x, const HeldMoments& held) {
     return moments_by_modes(library, held, HousedDraws(library, {x, {}}, 1), kOne).least;
@@ -225,7 +225,7 @@ TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
   HeldMoments twice = exact;
   for (double& v : twice.part) v *= 2;
   double lacks = 0;
-  for (int k = 32; k < 100; ++k) lacks += exact.part[2 * k + 1];
+  for (int k = 32; k < 100; ++k) lacks += exact.part[3 * k + 1];
   EXPECT_NEAR(errors(even, twice).second[0], std::hypot(lacks, std::sqrt(second)), 0.3 * lacks);
 
   WeightedMoments m;
@@ -259,8 +259,8 @@ TEST(ModeGate, WhatErrorsHoldOfALackingMomentIsNoFailureUpToAQuarter) {
     r.held = {0, {}, {}};
     for (int k = 0; k < 100; ++k) {
       const double place = r.library[k].place[0], held = (k < first ? of_largest : times) / 100;
-      r.held.part.insert(r.held.part.end(), {held * place, held * place * place});
-      r.held.variance.insert(r.held.variance.end(), {0, 0});
+      r.held.part.insert(r.held.part.end(), {held * place, held * place * place, held});
+      r.held.variance.insert(r.held.variance.end(), {0, 0, 0});
     }
     return judge_modes(r, {x, {}, 100}, kOne, {}, 1).failed;
   };

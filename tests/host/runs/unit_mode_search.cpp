@@ -77,11 +77,12 @@ TEST(ModeSearch, SaysWhatManyModesHoldOfSecondMoments) {
   const SearchResult r = search_modes(c.context, 0, {.init_scale = 60});
   ASSERT_EQ(r.library.size(), kSide * kSide);
   const double scale = std::exp(r.held.log_scale);
+  const std::size_t rows = r.held.part.size() / (kSide * kSide);
   for (int i = 0; i < 2; ++i) {
     double held = 0, variance = 0;
     for (int k = 0; k < r.library.size(); ++k) {
-      held += r.held.part[4 * k + 2 + i] * scale;
-      variance += r.held.variance[4 * k + 2 + i] * scale * scale;
+      held += r.held.part[rows * k + 2 + i] * scale;
+      variance += r.held.variance[rows * k + 2 + i] * scale * scale;
     }
     const double error = std::sqrt(variance);
     EXPECT_LT(error, 0.02 * held);

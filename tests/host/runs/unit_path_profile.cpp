@@ -2,6 +2,7 @@
 #include "host/runs/path_profile.hpp"
 
 #include "host/runs/starts.hpp"
+#include "tests/support/function_target.hpp"
 #include "tests/support/resumed.hpp"
 #include "tests/support/sampler_run.hpp"
 
@@ -184,6 +185,27 @@ TEST(ReachModes, WidensAxesUpToWhereModesLie) {
   EXPECT_NEAR(frozen.base_sd[1], 98.0 / 3, 1e-12);
   reach_modes({}, frozen);
   EXPECT_EQ(frozen.base_sd[0], 3);
+}
+
+/// log Gamma(a) on two axes: a tail of e^(a x), and a wall of exp(-e^x) in the midst of every normal base, behind which no
+/// inverse temperature but 0 would lead.
+TEST(Bridge, CountsWhatLiesBehindAWall) {
+  constexpr double kShape = 0.02;
+  const FunctionTarget target(2, [](const double* x, double* gradient) {
+    double sum = -2 * std::lgamma(kShape);
+    for (int i = 0; i < 2; ++i) {
+      sum += kShape * x[i] - std::exp(x[i]);
+      gradient[i] = kShape - std::exp(x[i]);
+    }
+    return sum;
+  });
+  constexpr int kUnits = 2;
+  const ChainRunResult r = run_on(target, {.iterations = 300, .precision = "double"}, {0, 1});
+  for (int u = 0; u < kUnits; ++u) {
+    EXPECT_LT(std::abs(r.log_z[u].estimate), family_quantile(1e-4, kUnits) * r.log_z[u].se);
+    EXPECT_LT(r.log_z[u].se, 0.1);
+    EXPECT_LT(r.frozen.bridge[u].log_share, -0.2);  // log Z would be as much too large
+  }
 }
 
 }  // namespace
