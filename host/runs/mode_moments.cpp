@@ -138,8 +138,7 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
   const Eigen::ArrayXXd joint = (due.variance + seen.variance + (due.value * log_z.se).square()).sqrt();
   const Array between = between_modes(rank, first_of(beyond), held, draws, log_z);
   MomentsByModes found;
-  for (Eigen::Index q = 2 * d; q < between.size(); ++q)
-    found.least.quantity.push_back(std::sqrt(between[q]));
+  for (Eigen::Index q = 2 * d; q < between.size(); ++q) found.least.quantity.push_back(std::sqrt(between[q]));
   double most = kJointErrors;
   for (int i = 0; i < d; ++i) {
     const double lacks = beyond < by.cols() ? std::max(by(i, beyond), 0.0) : 0,

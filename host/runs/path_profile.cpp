@@ -13,8 +13,7 @@ namespace {
 
 /// Draws of each unit's base, [axis][particle].
 std::vector<double> base_draws(const StreamKey& key, const std::vector<std::uint32_t>& units, int per,
-                               std::size_t d, const Frozen& f,
-                               std::uint32_t iteration = kProfileIterations) {
+                               std::size_t d, const Frozen& f, std::uint32_t iteration = kProfileIterations) {
   const std::size_t n = units.size() * std::size_t(per);
   std::vector<double> x(d * n);
   for (std::size_t c = 0; c < n; ++c) {

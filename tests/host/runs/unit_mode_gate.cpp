@@ -200,8 +200,10 @@ TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
     m.factor = {0.001};
     m.log_mass = m.laplace_log_mass = -std::log(100.0) - 1e-6 * k;
     library.add(m);
-    exact.part.insert(exact.part.end(), {m.place[0] / 100, m.place[0] * m.place[0] / 100, 0.01});
-    exact.variance.insert(exact.variance.end(), {0, 0, 0});
+    // Of x, of x^2, of a quantity 2 x, and of all.
+    exact.part.insert(exact.part.end(),
+                      {m.place[0] / 100, m.place[0] * m.place[0] / 100, m.place[0] / 50, 0.01});
+    exact.variance.insert(exact.variance.end(), {0, 0, 0, 0});
     const int times = k < 32 ? 1 : 2 * (k % 2);
     for (int n = 0; n < 1000; ++n) even.push_back(float(m.place[0]));
     for (int n = 0; n < 1000 * times; ++n) uneven.push_back(float(m.place[0]));
@@ -215,24 +217,32 @@ TEST(ModeGate, ErrorsAreAtLeastThoseOfTheVisitsToModes) {
   const MomentErrors by_visits = errors(uneven, exact);
   EXPECT_NEAR(by_visits.mean[0], std::sqrt(mean), 0.002 * std::sqrt(mean));
   EXPECT_NEAR(by_visits.second[0], std::sqrt(second), 0.002 * std::sqrt(second));
+  EXPECT_NEAR(by_visits.quantity[0], 2 * by_visits.mean[0], 1e-9);
   EXPECT_EQ(errors(even, exact).mean[0], 0);
   EXPECT_EQ(errors(even, exact).second[0], 0);
   // Where the library itself knows no better it says nothing.
   HeldMoments unsure = exact;
   for (std::size_t i = 0; i < unsure.part.size(); ++i) unsure.variance[i] = std::pow(unsure.part[i], 2);
   EXPECT_EQ(errors(uneven, unsure).second[0], 0);
+  // None of them at all, which all lie to one side.
+  const std::vector<float> first(even.begin(), even.begin() + 32000);
+  double to_a_side = 0;
+  for (int k = 32; k < 100; ++k) to_a_side += (library[k].place[0] - 14.95) / 100;
+  EXPECT_NEAR(errors(first, exact).mean[0], to_a_side, 1e-6);
   // Half as often as they should be, all of them alike.
   HeldMoments twice = exact;
   for (double& v : twice.part) v *= 2;
   double lacks = 0;
-  for (int k = 32; k < 100; ++k) lacks += exact.part[3 * k + 1];
+  for (int k = 32; k < 100; ++k) lacks += exact.part[4 * k + 1];
   EXPECT_NEAR(errors(even, twice).second[0], std::hypot(lacks, std::sqrt(second)), 0.3 * lacks);
 
   WeightedMoments m;
   m.mean_se = {0.1};
   m.second_se = {500};
   m.mean_unscaled_se = {0.05};
+  m.quantity_se = {0.1};
   widen(m, by_visits);
+  EXPECT_EQ(m.quantity_se[0], by_visits.quantity[0]);
   EXPECT_EQ(m.mean_se[0], by_visits.mean[0]);
   EXPECT_NEAR(m.mean_unscaled_se[0], by_visits.mean[0] / 2, 1e-12);
   EXPECT_EQ(m.second_se[0], 500);
