@@ -360,13 +360,15 @@ LOCKSTEP_FN void stage_sum(const Model& model, const LaunchSpec& spec, const Dra
       add_to_rows(w.moments + (m.mean() + begin) * kTile, d - begin, first);
       add_to_rows(w.moments + (m.second() + begin) * kTile, d - begin, second);
     }
-    if (spec.covariance) LOCKSTEP_UNROLL
-    for (int k = 0; k < d; ++k) {
+    if (spec.covariance) {
       LOCKSTEP_UNROLL
-      for (int i = 0; i < n; ++i) {
-        const E wx = model.template weight<E>(cache, i) * x[i * d + k];
+      for (int k = 0; k < d; ++k) {
         LOCKSTEP_UNROLL
-        for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * x[i * d + j]);
+        for (int i = 0; i < n; ++i) {
+          const E wx = model.template weight<E>(cache, i) * x[i * d + k];
+          LOCKSTEP_UNROLL
+          for (int j = 0; j < k; ++j) add(m.cross() + k * (k - 1) / 2 + j, wx * x[i * d + j]);
+        }
       }
     }
     if (m.quantities > 0) {

@@ -93,9 +93,11 @@ LOCKSTEP_FN void reflect(const Model& model, X x, M p) {
 template <class L, class Model, class X>
 LOCKSTEP_FN auto inside_box(const Model& model, X x) {
   auto inside = mask_not(L(0) > L(0));
-  if (model.box() < std::numeric_limits<double>::infinity()) LOCKSTEP_UNROLL
-  for (int j = 0; j < model.samples() * model.dim(); ++j)
-    inside = mask_and(inside, abs(x[j]) <= L(scalar_t<L>(model.box())));
+  if (model.box() < std::numeric_limits<double>::infinity()) {
+    LOCKSTEP_UNROLL
+    for (int j = 0; j < model.samples() * model.dim(); ++j)
+      inside = mask_and(inside, abs(x[j]) <= L(scalar_t<L>(model.box())));
+  }
   return inside;
 }
 

@@ -93,8 +93,8 @@ struct ModeMixture : WithoutGradients {
     const V factor = place + V(double(d + d * (d + 1) / 2));
     for (int i = 0; i < d; ++i) {
       V y = read(place + V(double(i)));
-      for (int j = 0; j <= i; ++j)
-        y = fma(read(factor + V(double(i * (i + 1) / 2 + j))), cast<V>(L(z[j])), y);
+      const int row = i * (i + 1) / 2;
+      for (int j = 0; j <= i; ++j) y = fma(read(factor + V(double(row + j))), cast<V>(L(z[j])), y);
       x.set(i, select(cast_mask<L>(moves), cast<L>(y), x[i]));
     }
     const V after = log_mixture<V>(w, d, count, most, x, at);

@@ -93,9 +93,10 @@ ArkMarginal set_density(Built<Ark>& built, const Series& series) {
   const int columns = series.order + 1, rows = int(series.y.size()) - series.order;
   MatrixXd z(rows, columns + 1);
   for (int t = 0; t < rows; ++t) {
+    const double* y = series.y.data() + series.order + t;
     z(t, 0) = 1;
-    for (int k = 1; k < columns; ++k) z(t, k) = series.y[std::size_t(t + series.order - k)];
-    z(t, columns) = series.y[std::size_t(t + series.order)];
+    for (int k = 1; k < columns; ++k) z(t, k) = y[-k];
+    z(t, columns) = *y;
   }
   const MatrixXd qr = Eigen::HouseholderQR<MatrixXd>(z).matrixQR();
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> factor(columns, columns + 1);

@@ -19,6 +19,7 @@ using MixedEnergies = MachineEnergies<float, double>;
 template <class L>
 using UnitRows = TileRows<L, const scalar_t<L>>;
 
+// NOLINTBEGIN(bugprone-macro-parentheses): of words and types
 /// All of them: `extern` declares, nothing before `template` compiles (bases.cpp).
 #define LOCKSTEP_MIXTURE(EXTERN, Base, L)                        \
   EXTERN template struct MixtureOnPacks<Base, L, CommonRows<L>>; \
@@ -30,6 +31,7 @@ using UnitRows = TileRows<L, const scalar_t<L>>;
   LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MachinePack<float>)    \
   LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MixedEnergies)         \
   LOCKSTEP_MIXTURE(EXTERN, TiedMixture, MachinePack<double>)
+// NOLINTEND(bugprone-macro-parentheses)
 LOCKSTEP_MIXTURES(extern)
 
 }  // namespace lockstep

@@ -139,7 +139,7 @@ class EngineMemory : public Engine {
   std::vector<double> set_ladder(std::vector<double> beta, std::vector<double> log_weight,
                                  std::vector<double> step_size) override {
     for (double& b : beta) b = static_cast<double>(static_cast<R>(b));
-    const auto held = beta;
+    auto held = beta;
     levels_ = int(beta.size());
     Backend::from_host(ladder_, beta);
     Backend::from_host(level_weight_, log_weight);

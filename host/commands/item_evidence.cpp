@@ -53,6 +53,7 @@ struct BatchFound {
 std::vector<WeightSummary> summaries(const ItemRuns& r, int items) {
   const int runs = int(r.log_weight.size()) / items;
   std::vector<WeightSummary> all;
+  all.reserve(std::size_t(items));
   for (int i = 0; i < items; ++i) all.push_back(summarise_weights(part(r.log_weight, i, runs)));
   return all;
 }

@@ -20,6 +20,7 @@ constexpr double kWideGap = 1, kFewRuns = 2;  // nats between the bounds, effect
 
 std::vector<double> gaps(const ItemTable& t) {
   std::vector<double> gap;
+  gap.reserve(std::size_t(t.done()));
   for (int i = 0; i < t.done(); ++i) gap.push_back(t.upper[i] - t.lower[i]);
   return gap;
 }

@@ -216,6 +216,7 @@ class Group {
     const std::size_t size = product(length);
     int id = 0;
     std::vector<int> ids;
+    ids.reserve(over.size());
     for (std::size_t i : over) ids.push_back(ids_[i]);
     check(nc_def_var(group_, variable.c_str(), type_of(T{}), static_cast<int>(ids.size()), ids.data(), &id));
     // netCDF has no booleans; xarray, on which ArviZ stands, marks bytes that stand for them with this

@@ -142,7 +142,8 @@ NumericArray read_idx(const Source& source) {
 
 NumericArray load_idx(const fs::path& path) {
   const std::string name = path.string();
-  auto [file, bytes] = open_user_file(path);
+  UserFile opened = open_user_file(path);
+  std::ifstream& file = opened.stream;
   char mark[2] = {};
   file.read(mark, sizeof mark);
   file.clear();  // of the end of a file shorter than that
@@ -150,10 +151,10 @@ NumericArray load_idx(const fs::path& path) {
   if (mark[0] == '\x1f' && mark[1] == '\x8b') {
     constexpr std::uint64_t strongest = 1032;  // deflate makes nothing smaller than by that, to 1
     const auto unpacker = std::make_unique<Unpacker>(file, name);
-    return read_idx(
-        {name, strongest * bytes, [&](char* to, std::size_t count) { return unpacker->read(to, count); }});
+    return read_idx({name, strongest * opened.bytes,
+                     [&](char* to, std::size_t count) { return unpacker->read(to, count); }});
   }
-  return read_idx({name, bytes, [&](char* to, std::size_t count) {
+  return read_idx({name, opened.bytes, [&](char* to, std::size_t count) {
                      file.read(to, static_cast<std::streamsize>(count));
                      return static_cast<std::size_t>(file.gcount());
                    }});

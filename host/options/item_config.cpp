@@ -19,6 +19,7 @@ std::vector<std::string> item_methods() {
     if (m.of_items) rows.push_back(&m);
   std::stable_sort(rows.begin() + 1, rows.end(), [](auto* a, auto* b) { return a->kind > b->kind; });
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const EvidenceMethod* m : rows) names.push_back(m->info.name);
   return names;
 }

@@ -3,6 +3,7 @@
 // The base of a path by any of its names, before anything is recorded. None reads the target's truth.
 #include "host/options/evidence_config.hpp"
 #include "host/paths/tempered_pilot.hpp"
+#include "host/runs/mode_library.hpp"
 
 namespace lockstep {
 

@@ -213,8 +213,8 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   o.respace = c.schedule == "barrier";
   // Copies that are too short are worth less than fewer.
   const double longest = gradients / (double(o.ladder.size()) * context.with_jump(c.num_leapfrog) * 500);
-  o.copies = c.copies > 0 ? c.copies
-                          : c.groups * int(std::clamp(longest / c.groups, 1.0, double(c.seeds / c.groups)));
+  const int most = c.seeds / c.groups;
+  o.copies = c.copies > 0 ? c.copies : c.groups * int(std::clamp(longest / c.groups, 1.0, double(most)));
   const ParallelTemperingResult r = run_parallel_tempering(context, base, pilot, o);
   const LadderSamples& s = r.samples;
   const double zeta = base.taken_out();
@@ -259,6 +259,7 @@ MethodResult sequential(const Pilot& pilot, const PathBase& base, const Evidence
   f.chains = int(weight.size());
   f.draws.dim = target.dim();
   std::vector<double> log_weight;
+  log_weight.reserve(weight.size());
   for (double w : weight) log_weight.push_back(std::log(w));
   f.draws.add(pilot.last, log_weight);
   // Few particles that count, or many copies of few, or a group or two that hold most of Z: what the others

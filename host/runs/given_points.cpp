@@ -158,7 +158,7 @@ SearchResult find_modes(const RunContext& context, std::uint32_t unit, const std
   const int d = context.target->dim();
   plan.known = read_starts(init, d);
   if (modes.empty()) return search_modes(context, unit, plan);
-  const SearchResult list = modes_listed(context, unit, read_points(modes, d, "--modes"), plan);
+  SearchResult list = modes_listed(context, unit, read_points(modes, d, "--modes"), plan);
   if (list.library.size() > 1 && list.met == 0) return list;
   const Points known = places_of(list.library);  // before the rows of --init, of which a search takes so many
   plan.known.insert(plan.known.begin(), known.begin(), known.end());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host/runs/mode_moments.hpp"
-#include "targets/target.hpp"
+#include "targets/registry.hpp"
 
 namespace lockstep {
 

@@ -55,6 +55,7 @@ double ModeForecast::share() const {
 void ModeForecast::keep(const std::vector<int>& modes) {
   for (std::vector<double>* of : {&foretold_, &right_, &wrong_}) {
     std::vector<double> kept;
+    kept.reserve(modes.size());
     for (const int k : modes) kept.push_back(k < int(of->size()) ? (*of)[k] : 0);
     *of = std::move(kept);
   }

@@ -115,7 +115,7 @@ bool falls_like_its_normal(PointEngine& points, const Mode& mode) {
 
 std::optional<Mode> mode_at(PointEngine& points, const Vector& x) {
   Vector most = Vector::Ones(x.size()), before = most;
-  const auto first = mode_within(points, x, most);
+  auto first = mode_within(points, x, most);
   auto finer = first;
   for (int again = 0; finer && most != before; ++again) {
     if (again == kFinerSteps) return first;

@@ -94,7 +94,7 @@ ShardedEngine::ShardedEngine(const EngineSpec& whole, int shards, bool whole_uni
     stored_.push_back(stored_before(end) - stored_before(first));
   }
   each([&](Shard& shard) { shard.engine = make(slice(whole, shard, shards), int(&shard - shards_.data())); });
-  overview_rows_ = std::size_t(whole.overview) * (dim() + kOverviewExtraRows);
+  overview_rows_ = std::size_t(whole.overview) * (ShardedEngine::dim() + kOverviewExtraRows);
 }
 
 ShardedEngine::~ShardedEngine() {

@@ -107,7 +107,8 @@ void StoredDraws::join() {
   read_x(all(), one.numbers.data());
   for (int row = 0; row < kDrawExtraRows; ++row)
     read(DrawRow(row), all(), &one.numbers[of_row * (dim + row)]);
-  blocks.assign(1, std::move(one));
+  blocks.clear();
+  blocks.push_back(std::move(one));
   skipped = 0;
 }
 

@@ -25,10 +25,10 @@ void first_step_sizes(const RunContext& context, Engine& engine, Frozen& frozen,
     const auto stats = engine.take_stats();
     const auto acceptance = unit_means(stats, stat_acceptance, engine.chains(), units);
     const auto gradients = unit_means(stats, stat_gradients, engine.chains(), units);
+    const int per = engine.chains() / units;
     bool changed = false;
     for (int u = 0; u < units; ++u) {
-      if (!settled[u])
-        frozen.warmup_gradients[u] += (gradients[u] + engine.samples()) * (engine.chains() / units);
+      if (!settled[u]) frozen.warmup_gradients[u] += (gradients[u] + engine.samples()) * per;
       const int way = acceptance[u] > 0.5 ? 1 : -1;
       if (direction[u] == 0) direction[u] = way;
       if (direction[u] != way) settled[u] = true;  // for good: further trials are for others

@@ -145,6 +145,7 @@ void check_quantities(const Study& study, const std::vector<Prepared>& prepared)
 
 std::string verdict_of_all(const std::map<std::string, int>& failures, int replicates) {
   std::vector<std::string> gates;
+  gates.reserve(failures.size());
   for (const auto& [gate, count] : failures) gates.push_back(gate);
   std::string verdict = verdict_of(gates) + (gates.empty() ? "" : ":");
   for (const auto& [gate, count] : failures) verdict += fmt::format(" {} {}/{}", gate, count, replicates);

@@ -26,6 +26,7 @@ struct Axis {
 };
 std::vector<Axis> axes_of(const Settings& setting) {
   std::vector<Axis> all;
+  all.reserve(std::size(axes));
   for (const auto& [key, placeholders] : axes)
     all.push_back({key, Settings::json_pointer("/" + key), placeholders});
   if (const auto target = setting.find("target_settings"); target != setting.end() && target->is_object())
@@ -48,7 +49,7 @@ std::string short_number(double value) {
 std::string label_text(const std::string& key, const Settings& value) {
   if (key == "gradients" && value.is_number()) return short_number(value.get<double>());
   if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
+  auto text = value.get<std::string>();
   if (key != "data") return text;
   const std::filesystem::path path(text);
   return (path.has_filename() ? path : path.parent_path()).stem().string();

@@ -28,12 +28,10 @@ void on_signal(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const double seconds = double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
   double before = 0;
-  if (!heeded) {
-    end_by(signal);
-  } else if (first.compare_exchange_strong(before, seconds)) {
+  if (heeded && first.compare_exchange_strong(before, seconds)) {
     request = signal;
     if (signal != SIGINT) alarm(kPatience);
-  } else if (seconds - before > kOneRequest) {
+  } else if (!heeded || seconds - before > kOneRequest) {
     end_by(signal);
   }
 }

@@ -64,7 +64,7 @@ class JsonWriter {
   }
   /// [d][d] numbers, by rows.
   void matrix(const char* name, std::vector<double>& values) {
-    const auto d = std::ptrdiff_t(std::sqrt(double(values.size())) + 0.5);
+    const auto d = std::ptrdiff_t(std::lround(std::sqrt(double(values.size()))));
     for (std::ptrdiff_t i = 0; i < d; ++i)
       json_[name].push_back(std::vector<double>(values.begin() + i * d, values.begin() + (i + 1) * d));
   }
@@ -86,10 +86,8 @@ class JsonWriter {
       return std::isfinite(value[0]) || std::isfinite(value[1]);
     else if constexpr (requires { value.has_value(); })
       return value.has_value();
-    else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, Json>)
-      return true;
     else if constexpr (requires { value.empty(); })
-      return !value.empty();
+      return !value.empty() || std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, Json>;
     else
       return true;
   }
@@ -165,7 +163,8 @@ class JsonReader {
     } else if constexpr (std::is_same_v<T, NamedNumbers>) {
       for (auto at = from.begin(); at != from.end(); ++at) value.emplace_back(at.key(), double(*at));
     } else if constexpr (requires { value.has_value(); }) {
-      read(from, value.emplace());
+      value = typename T::value_type();
+      read(from, *value);
     } else if constexpr (std::is_same_v<T, std::array<double, 2>>) {
       for (std::size_t i = 0; i < value.size(); ++i) value[i] = NAN;
       for (std::size_t i = 0; i < std::min(from.size(), value.size()); ++i) read(from[i], value[i]);

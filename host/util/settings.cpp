@@ -166,7 +166,7 @@ std::vector<double> SettingsReader::numbers(const std::string& key, double fallb
   const Settings* value = find(key);
   if (!value || value->is_number())
     return std::vector<double>(std::size_t(count), in_range(key, fallback, low, high));
-  const auto given = get<std::vector<double>>(key, {});
+  auto given = get<std::vector<double>>(key, {});
   for (const double v : given)
     if (!(v >= low && v <= high)) refuse(key, fmt::format("each must be from {:g} to {:g}", low, high));
   if (given.size() == 1) return std::vector<double>(std::size_t(count), given[0]);
