@@ -44,7 +44,10 @@ BaseBridge::BaseBridge(const TiltedIntegral& integral, std::span<const double> d
     log_i.push_back(std::isfinite(delta) ? integral.log(delta) : -INFINITY);
     all.add(log_i.back());
   }
-  if (!(all.sum > 0)) return;
+  if (!(all.sum > 0)) {
+    log_share = NAN;
+    return;
+  }
   const double n = double(log_i.size());
   log_least = all.log() + std::log(kLeast / n);
   double sum = 0, square = 0;

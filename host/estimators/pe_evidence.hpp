@@ -22,7 +22,7 @@ class TiltedIntegral {
 /// What draws of a base say that pairs (below) cannot: how much of it lies where they hardly come, for a target that falls off
 /// like exp(-exp(x)), or ends at a wall, keeps them away at any beta. Of m(x) = base(x) I(x), I = int g exp(-beta Delta), the
 /// density of pairs, and c a hundredth of its integral: E_base I / (I + c), by `deltas` of independent draws.
-/// Source: Meng & Wong (1996), for a bridge of fixed form.
+/// NaN where the target is nothing at any of them. Source: Meng & Wong (1996), for a bridge of fixed form.
 struct BaseBridge {
   double log_least = -INFINITY;  // log c
   double log_share = 0, se = 0;  // log E_base I / (I + c), and its standard error

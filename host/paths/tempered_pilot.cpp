@@ -188,7 +188,8 @@ Pilot PilotRun::finish() {
   }
   out.weight_ess = sum * sum / square;
   const auto gradient = particles_.gradient();
-  for (std::size_t i = 0; i < gradient.size() / n; ++i) {  // NOLINT(clang-analyzer-core.DivideZero): there are particles
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there are particles
+  for (std::size_t i = 0; i < gradient.size() / n; ++i) {
     double squares = 0;
     for (std::size_t p = 0; p < n; ++p)
       if (const double g = gradient[i * n + p]; std::isfinite(g)) squares += out.last_weight[p] * g * g;

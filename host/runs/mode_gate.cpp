@@ -177,14 +177,18 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
                   library.size() == 1 ? "mode" : "modes", library.size() == 1 ? "s" : "", total));
 }
 
-/// Of the log of what all modes hold, by importance sampling.
-double error_of_total(const ModeLibrary& library) {
-  const double total = library.log_total();
-  double square = 0;
+/// What the modes hold together, by the draws that say what each does: then errors that all have in common are none. Nothing where
+/// over a hundredth of it is a guess.
+std::optional<LogZ> z_of_modes(const ModeLibrary& library, const HeldMoments& held) {
+  constexpr double kMostGuessed = 0.01;
+  const std::vector<double> share = library.shares();
+  double guessed = 0, all = 0;
   for (int k = 0; k < library.size(); ++k)
-    if (const Mode& m = library[k]; !std::isnan(m.effective_share))
-      square += std::exp(2 * (m.log_mass - total)) * (1 / m.effective_share - 1) / kMassDraws;
-  return std::sqrt(square);
+    if (!std::isnan(library[k].effective_share) && !library[k].mass_known()) guessed += share[k];
+  if (guessed > kMostGuessed) return std::nullopt;
+  const std::size_t rows = held.part.size() / share.size();
+  for (std::size_t k = 0; k < share.size(); ++k) all += held.part[(k + 1) * rows - 1];
+  return LogZ{held.log_scale + std::log(all), 0};
 }
 
 /// Where modes are given only a few descents have looked for others: of these the draws say that lie where no mode that is
@@ -346,8 +350,9 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
   if (found.held.part.empty()) return v;
-  const MomentsByModes of_modes =
-      moments_by_modes(library, found.held, housed, own ? *log_z : LogZ{z, error_of_total(library)});
+  const auto by = own ? log_z : z_of_modes(library, found.held);
+  if (!by) return v;
+  const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *by);
   v.least = of_modes.least;
   double most = 0;
   for (std::size_t i = 0; i < second_se.size(); ++i) most = std::max(most, v.least.second[i] / second_se[i]);

@@ -31,7 +31,7 @@ std::string beyond_starts(const SearchResult& found);
 /// mode whose normal is densest there; one of unknown mass where it is the nearest.
 /// And of draws at home in a mode a third of what its core should hold lie there (Mode::core_log_mass). Of one mode beside no
 /// log Z that is its share of the scout's Z and its mass together: a sixth at least; where there is no scout, one draw.
-/// Fails too where the masses known come to over 1.2 Z and 4 of their errors more; where second moments lack what over 64
+/// Fails too where the masses known come to over 1.2 Z and 4 of their errors more; where second moments lack what over 32
 /// modes hold of them (MomentsByModes: many rare modes, each too small to be missed); and nothing is established where most of
 /// the modes were not visited, though the draws are too few to call that a fault. `second_se`: as the run has them, to be told
 /// where they are too small.

@@ -66,8 +66,9 @@ Estimated seen_of(const std::vector<int>& rank, const HousedDraws& draws) {
 
 /// The squares of what it makes of each row f of what is held (but the last, 1) that modes from rank `first` on are visited by
 /// d_k more or less often than they should be: sum_k (f_k - f')^2 d_k^2, f_k the mean in mode k and f' that of all, and where that
-/// is more, as where modes alike are never visited, (sum_k (f_k - f') d_k)^2; less what of it is chance: the variance of what is
-/// due, and that of as many independent draws.
+/// is more, and more than 3 errors, as where modes alike are never visited, (sum_k (f_k - f') d_k)^2; less what of it is chance:
+/// the variance of what is due, and that of as many independent draws. A mode of which no draw of the library's says what it
+/// holds says nothing.
 Array between_modes(const std::vector<int>& rank, int first, const HeldMoments& held,
                     const HousedDraws& draws, const LogZ& log_z) {
   const std::size_t rows = held.part.size() / rank.size() - 1;
@@ -101,7 +102,10 @@ Array between_modes(const std::vector<int>& rank, int first, const HeldMoments& 
     together += f * by;
     due += f * of_z * share(k);
   }
-  return (apart - chance).max(together.square() - chance - (log_z.se * due).square()).max(0);
+  chance += (log_z.se * due).square();
+  constexpr double kErrors = 3;
+  const Array seen_together = (together.square() > kErrors * kErrors * chance).select(together.square(), 0);
+  return (apart - chance).max(seen_together - chance).max(0);
 }
 
 }  // namespace
@@ -136,7 +140,7 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
   const Estimated due = due_of(d, rank, held, log_z.estimate), seen = seen_of(rank, draws);
   const Eigen::ArrayXXd by = due.value - seen.value;
   const Eigen::ArrayXXd joint = (due.variance + seen.variance + (due.value * log_z.se).square()).sqrt();
-  const Array between = between_modes(rank, first_of(beyond), held, draws, log_z);
+  const Array between = between_modes(rank, most_used_modes(d), held, draws, log_z);
   MomentsByModes found;
   for (Eigen::Index q = 2 * d; q < between.size(); ++q) found.least.quantity.push_back(std::sqrt(between[q]));
   double most = kJointErrors;
@@ -144,9 +148,10 @@ MomentsByModes moments_by_modes(const ModeLibrary& library, const HeldMoments& h
     const double lacks = beyond < by.cols() ? std::max(by(i, beyond), 0.0) : 0,
                  of_lack = lacks > 0 ? std::max(0.0, lacks * lacks - std::pow(joint(i, beyond), 2)) : 0;
     found.least.mean.push_back(std::sqrt(between[i]));
-    found.least.second.push_back(std::sqrt(between[d + i] + of_lack));
+    found.least.second.push_back(std::sqrt(between[d + i]));
     for (int g = 0; g < by.cols(); ++g) {
-      const bool told = by(i, g) < kJointErrors * std::hypot(joint(i, g), found.least.second[i]);
+      const bool told =
+          by(i, g) < kJointErrors * std::sqrt(std::pow(joint(i, g), 2) + between[d + i] + of_lack);
       const double share = by(i, g) / seen.value(i, 0);
       if (!(by(i, g) > most * joint(i, g) && share > (told ? kShareTold : kShare))) continue;
       most = by(i, g) / joint(i, g);

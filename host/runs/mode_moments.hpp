@@ -45,11 +45,11 @@ struct LackingMoment {
 
 struct MomentsByModes {
   /// Errors that a run has at least, for it visits each mode k beyond those that chains jump between (most_used_modes)
-  /// more or less often than that holds: the root of sum_k (seen_k - held_k)^2, less what of that is the library's own
-  /// variance and what independent draws as many as these would have. Moments are sums over modes, and in a run that
-  /// moves among these rarely, visits to one say nothing of those to another. No spread between chains, or over time,
-  /// tells how far off a run is in which each chain enters few of thousands. Of second moments with what all
-  /// these modes hold more of than the run has, less its variance.
+  /// more or less often than that holds: the root of sum_k (f_k - f')^2 d_k^2, d_k the difference of shares, f_k the mean of x,
+  /// x^2 or a quantity in the mode and f' over all, or of (sum_k (f_k - f') d_k)^2 where that is significant; less what of it is
+  /// the library's own variance and what independent draws as many as these would have. Moments are sums over modes, and in
+  /// a run that moves among these rarely, visits to one say nothing of those to another, or there are none. No spread between
+  /// chains, or over time, tells how far off a run is in which each chain enters few of thousands.
   MomentErrors least;
   /// The most significant one: due - seen is over 3 joint errors (of the library's draws, of the blocks, of Z) and over a
   /// tenth of the whole moment, a quarter where 3 of the errors above hold it. Looked for among all modes, and those from

@@ -11,14 +11,15 @@
 namespace lockstep {
 namespace {
 
-/// Draws of each unit's base, [axis][particle].
-std::vector<double> base_draws(const StreamKey& key, const std::vector<std::uint32_t>& units, int per,
-                               std::size_t d, const Frozen& f, std::uint32_t iteration = kProfileIterations) {
+/// Draws of each unit's base from one of its chain on, [axis][particle].
+std::vector<double> base_draws(const Draw<double>& from, const std::vector<std::uint32_t>& units, int per,
+                               std::size_t d, const Frozen& f) {
   const std::size_t n = units.size() * std::size_t(per);
   std::vector<double> x(d * n);
   for (std::size_t c = 0; c < n; ++c) {
     const std::size_t u = c / std::size_t(per);
-    const Draw<double> draw{key, iteration, std::uint32_t(c % std::size_t(per)), units[u]};
+    const Draw<double> draw{from.key, from.iteration, from.chain + std::uint32_t(c % std::size_t(per)),
+                            units[u]};
     if (!f.full_base.empty()) {
       const Eigen::VectorXd of = f.full_base[u].draw(draw);
       for (std::size_t i = 0; i < d; ++i) x[i * n + c] = of[Eigen::Index(i)];
@@ -55,7 +56,8 @@ SmcSampler population(const RunContext& context, const SamplerConfig& config,
   o.metric = f.scale;
   o.least_scale = 1e-6 * *std::min_element(f.scale.begin(), f.scale.end());
   o.step_size = 0.7 / std::pow(double(engine->dim()), 0.25);
-  const auto x = base_draws(context.key, units, particles, std::size_t(engine->dim()), f);
+  const auto x =
+      base_draws({context.key, kProfileIterations, 0, 0}, units, particles, std::size_t(engine->dim()), f);
   return {context, std::move(engine), units, x, std::move(o)};
 }
 
@@ -140,21 +142,42 @@ PathProfile ProfileRun::finish() {
 
 void bridge_to_bases(const RunContext& context, const SamplerConfig& config, const ChainRunOptions& options,
                      Frozen& frozen) {
-  constexpr double kMost = 4096, kLeast = 256, kNumbers = 1 << 20, kShare = 0.01;
+  constexpr double kShare = 0.01, kLeast = 256, kFirst = 4096, kMost = 1 << 16, kEnough = 0.005,
+                   kNumbers = 1 << 18;
   const std::size_t units = options.units.size(), d = std::size_t(context.target->dim());
-  const double paid = options.gradients > 0 ? kShare * options.gradients : kMost;
-  const int per = int(std::clamp(std::min(kNumbers / double(units * d), paid), kLeast, kMost));
+  const double paid = options.gradients > 0 ? std::max(kShare * options.gradients, kLeast) : kMost;
+  // In portions for the sake of memory. What a unit draws depends on no other.
+  const int per = int(std::clamp(kNumbers / double(units * d), 1.0, kFirst));
   const auto engine = path_engine(context, config, options.units, per, frozen);
-  engine->set_position(base_draws(context.key, options.units, per, d, frozen, kProfileIterations + 1));
-  engine->initialize();
-  const auto cache = engine->cache();
   const std::span<const double> bend(frozen.bend);
-  for (std::size_t u = 0; u < units; ++u) {
-    const TiltedIntegral integral(config.model.g_exponent,
-                                  bend.subspan(u * bend.size() / units, bend.size() / units));
-    frozen.bridge.emplace_back(
-        integral, std::span(cache).subspan(std::size_t(engine->chains()) + u * std::size_t(per), per));
-    frozen.warmup_gradients[u] += per;
+  std::vector<std::vector<double>> deltas(units);
+  frozen.bridge.resize(units);
+  std::size_t made = 0;
+  for (double wanted = std::min(paid, kFirst);; wanted = std::min({4 * wanted, paid, kMost})) {
+    for (; double(made) < wanted; made += std::size_t(per)) {
+      const auto x = base_draws({context.key, kProfileIterations + 1, std::uint32_t(made), 0}, options.units,
+                                per, d, frozen);
+      engine->set_position(x);
+      engine->initialize();
+      const auto cache = engine->cache();
+      const std::size_t n = units * std::size_t(per);
+      for (std::size_t c = 0; c < n; ++c) {
+        bool inside = true;
+        for (std::size_t i = 0; i < d; ++i) inside = inside && std::abs(x[i * n + c]) <= config.model.box;
+        deltas[c / std::size_t(per)].push_back(inside ? cache[n + c] : INFINITY);
+      }
+    }
+    bool enough = true;
+    for (std::size_t u = 0; u < units; ++u) {
+      if (wanted > kFirst && frozen.bridge[u].se <= kEnough) continue;
+      const TiltedIntegral integral(config.model.g_exponent,
+                                    bend.subspan(u * bend.size() / units, bend.size() / units));
+      frozen.bridge[u] = {integral, std::span(deltas[u]).first(std::size_t(wanted))};
+      enough = enough && frozen.bridge[u].se <= kEnough;
+    }
+    if (!enough && wanted < std::min(paid, kMost)) continue;
+    for (double& g : frozen.warmup_gradients) g += double(made);
+    return;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "tests/support/function_target.hpp"
 #include "tests/support/resumed.hpp"
 #include "tests/support/sampler_run.hpp"
+#include "tests/support/statistics.hpp"
 
 namespace lockstep {
 namespace {
