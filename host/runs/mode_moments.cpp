@@ -66,7 +66,7 @@ Estimated seen_of(const std::vector<int>& rank, const HousedDraws& draws) {
 
 /// The squares of what it makes of each row f of what is held (but the last, 1) that modes from rank `first` on are visited by
 /// d_k more or less often than they should be: sum_k (f_k - f')^2 d_k^2, f_k the mean in mode k and f' that of all, and where that
-/// is more, and more than 3 errors, as where modes alike are never visited, (sum_k (f_k - f') d_k)^2; less what of it is chance:
+/// is more, and more than 2 errors, as where modes alike are never visited, (sum_k (f_k - f') d_k)^2; less what of it is chance:
 /// the variance of what is due, and that of as many independent draws. A mode of which no draw of the library's says what it
 /// holds says nothing.
 Array between_modes(const std::vector<int>& rank, int first, const HeldMoments& held,
@@ -103,7 +103,7 @@ Array between_modes(const std::vector<int>& rank, int first, const HeldMoments& 
     due += f * of_z * share(k);
   }
   chance += (log_z.se * due).square();
-  constexpr double kErrors = 3;
+  constexpr double kErrors = 2;
   const Array seen_together = (together.square() > kErrors * kErrors * chance).select(together.square(), 0);
   return (apart - chance).max(seen_together - chance).max(0);
 }

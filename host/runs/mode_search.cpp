@@ -193,7 +193,7 @@ class Search {
 
   /// Where there are many modes it is worth more draws to know what they hold together, as far as they can be paid.
   int effort() const {
-    if (result_.library.size() <= kMassModes) return 1;
+    if (result_.library.size() <= most_used_modes(dim_)) return 1;
     return int(std::clamp((budget_ - spent()) / mass_cost(), 1.0, double(kMostEffort)));
   }
 
