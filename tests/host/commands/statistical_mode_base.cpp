@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
+#include <random>
 
 #include "host/commands/evidence.hpp"
 #include "host/commands/sample.hpp"

@@ -8,6 +8,7 @@
 #include "host/commands/evidence.hpp"
 #include "tests/support/nested.hpp"
 #include "tests/support/sampler_run.hpp"
+#include "tests/support/statistics.hpp"
 
 namespace lockstep::mode_halos_test {
 namespace {

@@ -2,6 +2,7 @@
 // Points that a user gives, and what becomes of them.
 #include "host/runs/given_points.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "host/util/errors.hpp"
 #include "tests/support/run_python.hpp"
 
