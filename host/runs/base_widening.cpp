@@ -30,9 +30,9 @@ BaseWidening::BaseWidening(const RunContext& context, const SamplerConfig& confi
                config.base_sd.empty() && first_ >= kLeastWindow && !std::isfinite(config.model.box) &&
                !carries_fields(*config.transition) &&
                (begins.full_base.empty() || std::ranges::any_of(begins.full_base, is_normal))) {
-  const std::size_t units = begins.step_size.size(), bends = begins.bend.size() / units;
+  const std::size_t units = begins.step_size.size();
   for (std::size_t u = 0; u < units && gives_evidence(config); ++u)
-    integral_.emplace_back(config.model.g_exponent, std::span(begins.bend).subspan(u * bends, bends));
+    integral_.push_back(integral_of(config, begins, u));
   sums_.resize(units);
   begin();
 }

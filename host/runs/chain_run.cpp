@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "host/estimators/estimates.hpp"
 #include "host/runs/carried_fields.hpp"
@@ -101,6 +102,11 @@ void Frozen::spread(int units) {
         &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
+}
+
+TiltedIntegral integral_of(const SamplerConfig& config, const Frozen& frozen, std::size_t unit) {
+  const std::size_t per = frozen.bend.size() / frozen.step_size.size();
+  return {config.model.g_exponent, std::span(frozen.bend).subspan(unit * per, per)};
 }
 
 void set_steps(Engine& engine, const SamplerConfig& config, const Frozen& frozen) {

@@ -58,6 +58,9 @@ struct Frozen {
   void spread(int units);
 };
 
+/// Of a unit's g, bend and all, what log Z goes by.
+TiltedIntegral integral_of(const SamplerConfig& config, const Frozen& frozen, std::size_t unit);
+
 /// Of a budget that pays for all of a run, what scout, search and warm-ups may take.
 inline constexpr double kMostPrepared = 0.5;
 

@@ -181,7 +181,6 @@ void judge_total(ModesVerdict& v, const ModeLibrary& library, double log_z) {
 /// over a hundredth of it is a guess.
 std::optional<LogZ> z_of_modes(const ModeLibrary& library, const HeldMoments& held) {
   constexpr double kMostGuessed = 0.01;
-  if (held.part.empty()) return std::nullopt;
   const std::vector<double> share = library.shares();
   double guessed = 0, all = 0;
   for (int k = 0; k < library.size(); ++k)
@@ -350,8 +349,8 @@ ModesVerdict judge_modes(const SearchResult& found, const SeenDraws& draws, std:
   if (found.stopped == kSearchGiven) judge_left_out(v, library, housed);
   if (library.size() > 1) judge_sought(v, found, housed, z, threads);
   if (own && v.failed != "modes" && library.size() > 1) judge_total(v, library, z);
-  const auto by = own ? log_z : z_of_modes(library, found.held);
-  if (!by || found.held.part.empty()) return v;
+  const auto by = found.held.part.empty() ? std::nullopt : own ? log_z : z_of_modes(library, found.held);
+  if (!by) return v;
   const MomentsByModes of_modes = moments_by_modes(library, found.held, housed, *by);
   v.least = of_modes.least;
   double most = 0;

@@ -23,8 +23,8 @@ inline bool resembles_normal(double effective_share, int dim) {
 /// degrees of freedom and 2.5 times its covariance, of which those count whose home it is. Of a mode that is the only one,
 /// and that no normal resembles as far out as these lie, those where all but 1 in 10,000 draws of its normal would be, if
 /// there it resembles one: the mass of a core in the midst of something wider. Of more than most_used_modes it returns what
-/// they hold of first and second moments and of quantities, by 8 draws each from the 65th on: by `effort` times as many draws, at most kMostEffort, whose first
-/// 256 say the masses. And finds halos.
+/// they hold of first and second moments and of quantities, by 8 draws each from the 65th on: by `effort` times as many, at
+/// most kMostEffort, whose first 256 say the masses. And finds halos.
 HeldMoments weigh_modes(ModeLibrary& library, PointEngine& points, const RunContext& context,
                         std::uint32_t unit, int effort = 1);
 

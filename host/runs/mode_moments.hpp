@@ -52,7 +52,7 @@ struct MomentsByModes {
   /// chains, or over time, tells how far off a run is in which each chain enters few of thousands.
   MomentErrors least;
   /// The most significant one: due - seen is over 3 joint errors (of the library's draws, of the blocks, of Z) and over a
-  /// tenth of the whole moment, a quarter where 3 of the errors above hold it. Looked for among all modes, and those from
+  /// tenth of the whole moment, a quarter where 3 of the errors above, and of what these modes lack together, hold it. Looked for among all modes, and those from
   /// rank 1, 2, 4, 8 and so on: masses of the largest, which a run sees best, are known to a few in a hundred alone.
   /// One-sided: the target has no less.
   std::optional<LackingMoment> lacking;

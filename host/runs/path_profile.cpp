@@ -149,7 +149,6 @@ void bridge_to_bases(const RunContext& context, const SamplerConfig& config, con
   // In portions for the sake of memory. What a unit draws depends on no other.
   const int per = int(std::clamp(kNumbers / double(units * d), 1.0, kFirst));
   const auto engine = path_engine(context, config, options.units, per, frozen);
-  const std::span<const double> bend(frozen.bend);
   std::vector<std::vector<double>> deltas(units);
   frozen.bridge.resize(units);
   std::size_t made = 0;
@@ -170,9 +169,7 @@ void bridge_to_bases(const RunContext& context, const SamplerConfig& config, con
     bool enough = true;
     for (std::size_t u = 0; u < units; ++u) {
       if (wanted > kFirst && frozen.bridge[u].se <= kEnough) continue;
-      const TiltedIntegral integral(config.model.g_exponent,
-                                    bend.subspan(u * bend.size() / units, bend.size() / units));
-      frozen.bridge[u] = {integral, std::span(deltas[u]).first(std::size_t(wanted))};
+      frozen.bridge[u] = {integral_of(config, frozen, u), std::span(deltas[u]).first(std::size_t(wanted))};
       enough = enough && frozen.bridge[u].se <= kEnough;
     }
     if (!enough && wanted < std::min(paid, kMost)) continue;

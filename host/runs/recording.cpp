@@ -108,11 +108,8 @@ Recording::Recording(const SamplerConfig& config, const ChainRunOptions& options
 
 void Recording::take_frozen(const Frozen& frozen) {
   if (!gives_evidence(config_)) return;
-  const std::span<const double> bend(frozen.bend);
-  const std::size_t per = bend.size() / last_.size();
   for (std::size_t u = 0; u < last_.size(); ++u)
-    evidence_.emplace_back(TiltedIntegral(config_.model.g_exponent, bend.subspan(u * per, per)),
-                           kEvidenceBlocks, frozen.bridge[u]);
+    evidence_.emplace_back(integral_of(config_, frozen, u), kEvidenceBlocks, frozen.bridge[u]);
 }
 
 void Recording::add_sums(Engine& engine, std::int64_t begin, std::int64_t end, bool reset) {
