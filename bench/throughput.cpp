@@ -9,7 +9,8 @@
 #include <optional>
 
 #include "host/options/target_input.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/adapt.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"

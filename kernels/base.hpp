@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base densities: where a path begins. A base is a struct with one static function and a name in BaseDensities below;
-// what draws from it and knows its moments is host/runs/base_density.hpp.
+// what draws from it and knows its moments is host/engines/base_density.hpp.
 //
 //   log_density<D>(dim, log_norm, x, numbers, put)   log density at x, and its gradient row by row through put(i, value)
 //

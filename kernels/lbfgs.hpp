@@ -23,7 +23,7 @@ struct NegativeLogDensity {
 /// Minimises an energy from where each chain stands, by limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and
 /// 7.5; six pairs) with steps shortened until the function falls enough (Armijo: by 1e-4 of what the slope promises).
 /// One iteration of the chain is one whole descent. **It leaves nothing invariant**: it is no sampler, but the search for
-/// modes (host/runs/mode_search.hpp) in the lanes, precisions and devices that samplers have. On plain models.
+/// modes (host/modes/mode_search.hpp) in the lanes, precisions and devices that samplers have. On plain models.
 ///
 /// The first step of a descent is `first_step` long, later ones as long as the curvature says, however far: a capped
 /// step finds fewer modes for its cost. A descent ends where the quadratic model promises less than 1e-7 of log density,

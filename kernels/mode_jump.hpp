@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// A jump between modes that are known (host/runs/mode_library.hpp), of one sample drawn uniformly: with j the mode nearest
+/// A jump between modes that are known (host/modes/mode_library.hpp), of one sample drawn uniformly: with j the mode nearest
 /// to x by Mahalanobis distance and k uniform among the others,
 ///
 ///   x' = m_k + L_k L_j^-1 (x - m_j),   rejected unless k is the mode nearest to x'

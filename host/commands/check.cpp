@@ -8,10 +8,10 @@
 #include <cmath>
 #include <span>
 
+#include "host/modes/mode_search.hpp"
+#include "host/modes/wormhole_network.hpp"
 #include "host/options/target_input.hpp"
-#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/runs/wormhole_network.hpp"
 
 namespace lockstep {
 namespace {

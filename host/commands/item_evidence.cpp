@@ -10,9 +10,9 @@
 
 #include "host/commands/item_report.hpp"
 #include "host/commands/summary.hpp"
+#include "host/engines/checkpoint.hpp"
 #include "host/estimators/annealed_weights.hpp"
 #include "host/paths/base_fit.hpp"
-#include "host/runs/checkpoint.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
@@ -170,24 +170,6 @@ ItemRun run_rounds(RunContext& context, const ItemConfig& c, const ItemPilot& pi
 }
 
 }  // namespace
-
-LogZ mean_over_items(const std::vector<double>& values) {
-  const double n = double(values.size()), mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double square = 0;
-  for (double v : values) square += (v - mean) * (v - mean);
-  return {mean, n > 1 ? std::sqrt(square / (n - 1) / n) : NAN};
-}
-
-std::array<double, 2> interval_over_items(const std::vector<double>& values) {
-  constexpr int kResamples = 1000;
-  RandomStream random(Purpose::bootstrap, {});
-  std::vector<double> mean(kResamples, 0.0);
-  for (double& m : mean)
-    for (std::size_t i = 0; i < values.size(); ++i)
-      m += values[random.below(values.size())] / double(values.size());
-  std::sort(mean.begin(), mean.end());
-  return {mean[kResamples / 40], mean[kResamples - 1 - kResamples / 40]};
-}
 
 ItemResult item_evidence(const RunOptions& run, const TargetInstance& target, const std::string& label) {
   const auto start = Clock::now();

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/commands/item_evidence.hpp"
+#include <string>
+#include <vector>
+
+#include "host/commands/item_result.hpp"
+#include "host/commands/item_table.hpp"
 #include "host/commands/run_files.hpp"
+#include "host/options/item_config.hpp"
+#include "host/paths/item_paths.hpp"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 
 #include "host/commands/summary.hpp"
 #include "host/commands/table.hpp"
-#include "host/runs/mode_reach.hpp"
+#include "host/modes/mode_reach.hpp"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/runs/checkpoint.hpp"
+#include "host/engines/checkpoint.hpp"
 #include "host/runs/run_result.hpp"
 
 namespace lockstep {

@@ -2,11 +2,11 @@
 #pragma once
 // The parts of a result that do not depend on the command.
 #include "host/commands/sample_result.hpp"
+#include "host/engines/units.hpp"
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/options/options.hpp"
 #include "host/runs/draw_figures.hpp"
-#include "host/runs/units.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {

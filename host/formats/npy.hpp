@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "host/formats/arrays.hpp"
+#include "host/formats/numeric_array.hpp"
 #include "host/util/errors.hpp"
 
 namespace lockstep {

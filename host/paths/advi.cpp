@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/engines/sharded_engine.hpp"
 #include "host/estimators/log_sums.hpp"
-#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {

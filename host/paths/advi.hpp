@@ -3,7 +3,7 @@
 #include <Eigen/Dense>
 #include <vector>
 
-#include "host/runs/units.hpp"
+#include "host/engines/units.hpp"
 
 namespace lockstep {
 

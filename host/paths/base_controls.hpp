@@ -3,7 +3,7 @@
 #include <Eigen/Core>
 #include <vector>
 
-#include "host/runs/base_density.hpp"
+#include "host/engines/base_density.hpp"
 
 namespace lockstep {
 

@@ -3,10 +3,10 @@
 // Importance sampling from a path's base, beside the chains that travel along the path.
 #include <optional>
 
+#include "host/engines/point_engine.hpp"
 #include "host/estimators/weighted_moments.hpp"
 #include "host/paths/base_controls.hpp"
 #include "host/paths/tempered_run.hpp"
-#include "host/runs/point_engine.hpp"
 
 namespace lockstep {
 

@@ -8,9 +8,9 @@
 
 #include "host/estimators/estimates.hpp"
 #include "host/estimators/log_sums.hpp"
+#include "host/modes/given_points.hpp"
 #include "host/paths/advi.hpp"
 #include "host/runs/chain_run.hpp"
-#include "host/runs/given_points.hpp"
 #include "host/runs/starts.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/interrupt.hpp"

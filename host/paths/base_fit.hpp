@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The base of a path by any of its names, before anything is recorded. None reads the target's truth.
+#include "host/modes/mode_library.hpp"
 #include "host/options/evidence_config.hpp"
 #include "host/paths/tempered_pilot.hpp"
-#include "host/runs/mode_library.hpp"
 
 namespace lockstep {
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base, pilot and method, one after the other.
+#include "host/engines/points_file.hpp"
 #include "host/paths/evidence_methods.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "host/modes/given_points.hpp"
+#include "host/modes/mode_base.hpp"
+#include "host/modes/mode_jumps.hpp"
+#include "host/modes/modes_met.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/runs/gates.hpp"
-#include "host/runs/given_points.hpp"
 #include "host/runs/known_modes.hpp"
-#include "host/runs/mode_base.hpp"
-#include "host/runs/mode_jumps.hpp"
-#include "host/runs/modes_met.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/interrupt.hpp"

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 
+#include "host/engines/base_density.hpp"
+#include "host/engines/sharded_engine.hpp"
 #include "host/estimators/log_z_estimators.hpp"
 #include "host/paths/annealing.hpp"
-#include "host/runs/base_density.hpp"
-#include "host/runs/sharded_engine.hpp"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/weighted_moments.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/mode_gate.hpp"
 #include "host/runs/run_result.hpp"
 #include "host/runs/weighted_draws.hpp"

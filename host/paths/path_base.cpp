@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/sharded_engine.hpp"
+#include "host/engines/sharded_engine.hpp"
 #include "targets/decompositions.hpp"
 
 namespace lockstep {

@@ -3,9 +3,9 @@
 #include <Eigen/Dense>
 #include <algorithm>
 
+#include "host/engines/base_density.hpp"
+#include "host/engines/units.hpp"
 #include "host/estimators/log_sums.hpp"
-#include "host/runs/base_density.hpp"
-#include "host/runs/units.hpp"
 
 namespace lockstep {
 

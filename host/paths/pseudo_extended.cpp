@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "host/estimators/estimates.hpp"
+#include "host/modes/given_points.hpp"
 #include "host/paths/evidence_methods.hpp"
 #include "host/runs/chain_run.hpp"
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/gates.hpp"
-#include "host/runs/given_points.hpp"
 #include "host/runs/run_context.hpp"
 
 namespace lockstep {

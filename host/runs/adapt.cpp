@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warm-up: from the scout to frozen step sizes, trajectory times, metric and base.
+#include "host/runs/adapt.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
 #include <optional>
 
+#include "host/engines/points_file.hpp"
+#include "host/engines/sharded_engine.hpp"
+#include "host/modes/given_points.hpp"
+#include "host/modes/mode_jumps.hpp"
 #include "host/runs/base_widening.hpp"
 #include "host/runs/carried_fields.hpp"
 #include "host/runs/found_modes.hpp"
 #include "host/runs/gates.hpp"
-#include "host/runs/given_points.hpp"
-#include "host/runs/mode_jumps.hpp"
 #include "host/runs/path_profile.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/run.hpp"
-#include "host/runs/sharded_engine.hpp"
 #include "host/runs/starts.hpp"
 #include "host/runs/tuner.hpp"
 #include "host/runs/window.hpp"

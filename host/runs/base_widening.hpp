@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/estimators/pe_evidence.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/frozen.hpp"
 #include "host/runs/run.hpp"
 
 namespace lockstep {

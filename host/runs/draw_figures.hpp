@@ -2,7 +2,7 @@
 #pragma once
 #include "host/estimators/diagnostics.hpp"
 #include "host/estimators/estimates.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/lost_ends.hpp"
 #include "host/runs/run_result.hpp"
 

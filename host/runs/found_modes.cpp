@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/given_points.hpp"
-#include "host/runs/modes_met.hpp"
+#include "host/modes/given_points.hpp"
+#include "host/modes/mode_search.hpp"
+#include "host/modes/modes_met.hpp"
 
 namespace lockstep {
 namespace {

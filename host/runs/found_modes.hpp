@@ -3,7 +3,7 @@
 // The modes that an adaptation goes by.
 #include <vector>
 
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/scout.hpp"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/mode_base.hpp"
+#include "host/modes/mode_base.hpp"
 
 namespace lockstep {
 namespace {

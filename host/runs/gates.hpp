@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host/estimators/estimates.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/util/json_archive.hpp"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/runs/mode_moments.hpp"
+#include "host/modes/mode_moments.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {

@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
-#include "host/runs/mode_mass.hpp"
-#include "host/runs/mode_moments.hpp"
-#include "host/runs/mode_reach.hpp"
-#include "host/runs/mode_search.hpp"
-#include "host/runs/mode_starts.hpp"
-#include "host/runs/mode_visits.hpp"
+#include "host/modes/mode_mass.hpp"
+#include "host/modes/mode_moments.hpp"
+#include "host/modes/mode_reach.hpp"
+#include "host/modes/mode_starts.hpp"
+#include "host/modes/mode_visits.hpp"
+#include "host/modes/search_result.hpp"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "host/estimators/weighted_moments.hpp"
-#include "host/runs/chain_run.hpp"
-#include "host/runs/mode_moments.hpp"
+#include "host/modes/mode_moments.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/run_result.hpp"
 
 namespace lockstep {

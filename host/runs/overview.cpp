@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "host/runs/recording.hpp"
+#include "host/runs/run.hpp"
 
 namespace lockstep {
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <span>
 
-#include "host/runs/sharded_engine.hpp"
+#include "host/engines/sharded_engine.hpp"
+#include "host/runs/run.hpp"
 #include "kernels/iterations.hpp"
 
 namespace lockstep {

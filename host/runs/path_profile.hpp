@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {

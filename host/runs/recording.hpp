@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/draw_plan.hpp"
 #include "host/runs/run.hpp"
 
 namespace lockstep {
-
-/// Iterations of the first launches and batches.
-inline constexpr std::int64_t kChunk = 64;
 
 /// Numbers of stored draws that a launch keeps at most.
 inline constexpr std::int64_t kLaunchDraws = std::int64_t(1) << 22;

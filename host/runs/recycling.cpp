@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/state_moments.hpp"
 

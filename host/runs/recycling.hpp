@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Means over all the modes where draws might as well be (waste recycling).
-#include <optional>
+#include <cstdint>
+#include <vector>
 
+#include "host/engines/point_engine.hpp"
 #include "host/estimators/estimates.hpp"
-#include "host/runs/mode_library.hpp"
-#include "host/runs/point_engine.hpp"
+#include "host/modes/mode_library.hpp"
+#include "host/runs/chain_result.hpp"
 
 namespace lockstep {
-
-struct ChainRunResult;
 
 /// What this takes of a run's gradients.
 inline constexpr double kRecyclingShare = 0.25;
@@ -38,17 +38,6 @@ class Orbits {
 
  private:
   ModeLibrary library_;
-};
-
-/// What draws say when each stands for its orbit: the estimate of E f is the mean over draws of sum_y w f(y), w the
-/// probabilities of that step, which is the mean of f after it, given x (waste recycling: Frenkel 2004; Delmas & Jourdain
-/// 2009). It is unbiased where draws are, and holds of the variance between modes only what the weights vary: nothing where
-/// modes are normal, nor then, for means, of that within them, for y and its mirror image cancel. A gradient a point.
-struct Recycled {
-  double states = 0, evaluations = 0;
-  /// Empty where those of the chains themselves are all known better: of a run fewer draws are taken than it has. Errors are no
-  /// smaller than what a run of so many draws can exclude.
-  std::optional<WeightedMoments> moments;
 };
 
 /// Of every unit's overview: as many draws as kRecyclingShare of the gradients pays for, evenly spread over the run. A unit

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "host/engines/sharded_engine.hpp"
 #include "host/estimators/log_sums.hpp"
-#include "host/runs/mode_jumps.hpp"
-#include "host/runs/sharded_engine.hpp"
+#include "host/modes/mode_jumps.hpp"
+#include "host/modes/mode_search.hpp"
 #include "kernels/regeneration.hpp"
 
 namespace lockstep {

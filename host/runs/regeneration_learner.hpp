@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 
 namespace lockstep {
 

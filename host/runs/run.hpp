@@ -5,13 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "host/runs/stages.hpp"
-#include "host/runs/units.hpp"
+#include "host/engines/stages.hpp"
+#include "host/engines/units.hpp"
 #include "host/util/clock.hpp"
 #include "host/util/interrupt.hpp"
 #include "host/util/processes.hpp"
 
 namespace lockstep {
+
+/// Iterations of the first launches and batches.
+inline constexpr std::int64_t kChunk = 64;
 
 /// A launch that is over, for its recorders: they have record(launched), and fields(archive) for checkpoints.
 /// What the engine has summed since it was taken last is taken once, by whoever asks first.
@@ -94,8 +97,9 @@ struct RunLoop {
   void save(Recorders&... recorders) {
     if (t >= end && stage == "sampling") return;
     interrupted = Processes::all().interrupted();
-    context.stages->save(
-        name, interrupted, [&](Checkpoint& c) { fields(c, recorders...); }, [&] { state = engine.state(); });
+    if (!context.stages->due(interrupted)) return;
+    state = engine.state();
+    context.stages->save(name, interrupted, [&](Checkpoint& c) { fields(c, recorders...); });
     state.clear();
   }
   double share() const { return double(t) / double(end); }
@@ -119,5 +123,16 @@ struct RunLoop {
     (c("recorder " + std::to_string(k++), recorders), ...);
   }
 };
+
+/// Takes what goes level by level (step, tell, finish) up where a checkpoint has it, and to its end, saved between levels.
+template <class Run>
+auto run_levels(Stages& stages, Run& run) {
+  stages.take_up("levels", run);
+  while (run.step()) {
+    stages.save("levels", run);
+    run.tell();
+  }
+  return run.finish();
+}
 
 }  // namespace lockstep

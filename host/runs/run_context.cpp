@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "host/modes/mode_base.hpp"
+#include "host/modes/search_result.hpp"
+#include "host/modes/wormhole_network.hpp"
 #include "host/runs/draw_plan.hpp"
-#include "host/runs/mode_base.hpp"
-#include "host/runs/mode_search.hpp"
 #include "host/runs/recording.hpp"
 #include "host/runs/scout.hpp"
-#include "host/runs/wormhole_network.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/memory.hpp"
 #include "host/util/peak.hpp"

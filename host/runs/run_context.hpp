@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/engines/units.hpp"
 #include "host/options/options.hpp"
 #include "host/options/sampler_config.hpp"
-#include "host/runs/chain_run.hpp"
-#include "host/runs/units.hpp"
 #include "host/util/progress.hpp"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/formats/draws_file.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/chain_result.hpp"
 
 namespace lockstep {
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/modes/mode_share.hpp"
 #include "host/options/options.hpp"
 #include "host/util/json_archive.hpp"
 
@@ -167,22 +168,6 @@ struct TruthSummary {
     archive("log_z", log_z);
     archive("quantities", quantities);
     archive("items", items);
-  }
-};
-
-/// A mode: which part of the draws, by weight, is at home there, its Monte Carlo standard error, and what it should be
-/// (unknown: NaN).
-struct ModeShare {
-  std::vector<double> place;
-  double share = NAN, se = NAN, expected = NAN, hits = NAN;
-
-  template <class Archive>
-  void fields(Archive& archive) {
-    archive("place", place);
-    archive("share", share);
-    archive("share_se", se);
-    archive("expected", expected);
-    archive.whole("hits", hits);
   }
 };
 

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/runs/base_density.hpp"
-#include "host/runs/sharded_engine.hpp"
+#include "host/engines/base_density.hpp"
+#include "host/engines/sharded_engine.hpp"
+#include "host/runs/run.hpp"
 #include "kernels/iterations.hpp"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 
 #include "host/estimators/log_sums.hpp"
 #include "host/estimators/schedules.hpp"
-#include "host/runs/mode_jumps.hpp"
+#include "host/modes/mode_jumps.hpp"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 // from level to level of the inverse temperature, resampled and moved by HMC.
 #include <functional>
 
+#include "host/engines/units.hpp"
 #include "host/runs/adaptation.hpp"
-#include "host/runs/units.hpp"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "host/estimators/log_sums.hpp"
+#include "host/modes/mode_base.hpp"
 #include "host/runs/known_modes.hpp"
-#include "host/runs/mode_base.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/base.hpp"
 #include "kernels/iterations.hpp"

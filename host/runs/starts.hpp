@@ -2,8 +2,11 @@
 #pragma once
 #include <Eigen/Core>
 
-#include "host/runs/chain_run.hpp"
-#include "host/runs/mode_library.hpp"
+#include "host/engines/units.hpp"
+#include "host/modes/mode_library.hpp"
+#include "host/modes/search_result.hpp"
+#include "host/runs/frozen.hpp"
+#include "host/runs/scout.hpp"
 
 namespace lockstep {
 

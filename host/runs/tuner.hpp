@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "host/engines/units.hpp"
 #include "host/runs/adaptation.hpp"
-#include "host/runs/chain_run.hpp"
+#include "host/runs/frozen.hpp"
 
 namespace lockstep {
 

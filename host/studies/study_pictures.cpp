@@ -11,6 +11,7 @@
 #include "host/commands/plot_scripts.hpp"
 #include "host/commands/sample.hpp"
 #include "host/formats/draws_file.hpp"
+#include "host/runs/chain_run.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/run_draws.hpp"
 #include "host/studies/config_plot.hpp"

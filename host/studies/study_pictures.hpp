@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "host/options/options.hpp"
 #include "host/options/sampler_config.hpp"
-#include "host/studies/study.hpp"
+#include "host/studies/study_args.hpp"
 
 namespace lockstep {
 

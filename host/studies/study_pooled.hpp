@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "host/studies/study_tables.hpp"
+#include <string>
+#include <vector>
+
+#include "host/options/options.hpp"
+#include "host/studies/study_results.hpp"
+#include "host/studies/study_table.hpp"
 
 namespace lockstep {
 

@@ -6,15 +6,9 @@
 
 #include "host/options/options.hpp"
 #include "host/studies/study_results.hpp"
+#include "host/studies/study_table.hpp"
 
 namespace lockstep {
-
-/// Cells as text, for Markdown and HTML alike; rows[0] is the header, the first column the label. Rows of
-/// truth and of published values have a label that starts with two spaces.
-struct StudyTable {
-  std::string title;
-  std::vector<std::vector<std::string>> rows;
-};
 
 /// The tables of a study, in order: pooled_table where the study asks for it, then one for each group of
 /// settings (those that share the text before the first space of their label; settings that share it with

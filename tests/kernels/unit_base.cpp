@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "host/runs/base_density.hpp"
-#include "host/runs/units.hpp"
+#include "host/engines/base_density.hpp"
+#include "host/engines/units.hpp"
 #include "targets/bases.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/scalar_model.hpp"

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "host/engines/sharded_engine.hpp"
+#include "host/modes/mode_base.hpp"
+#include "host/modes/mode_jumps.hpp"
 #include "host/paths/path_base.hpp"
-#include "host/runs/mode_base.hpp"
-#include "host/runs/mode_jumps.hpp"
 #include "host/runs/run_context.hpp"
-#include "host/runs/sharded_engine.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/known_modes.hpp"

@@ -4,8 +4,8 @@
 
     climbs.py [--root FOLDER] [--limit N] [--self-check] ROOT..      ROOT: sample, evidence
 
-Rooms, from the ground up: targets/ and kernels/ (one floor), then util, formats, estimators, options, runs, paths,
-commands, studies, cli. Includes run down, so a call can climb in three ways alone, and these are what is counted:
+Rooms, from the ground up: targets/ and kernels/ (one floor), then util, formats, estimators, options, engines, modes,
+runs, paths, commands, studies, cli. Includes run down, so a call can climb in three ways alone, and these are what is counted:
   - a lambda, function or std::function that was made in a higher room and is called in a lower one: as an argument,
     through a member, or returned;
   - a virtual function overridden in a higher room;
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from sources import NO_CALL, PAIR, Function, closing, parse, read_tree, split
 
-ROOMS = ["util", "formats", "estimators", "options", "runs", "paths", "commands", "studies", "cli"]
+ROOMS = ["util", "formats", "estimators", "options", "engines", "modes", "runs", "paths", "commands", "studies", "cli"]
 WRAPPERS = {"move", "forward", "ref", "cref", "make_shared", "make_unique"}
 
 
@@ -360,7 +360,7 @@ class Graph:
                     kinds |= {b for k in kinds for b in self.classes[k]}
                     self.edges[f] |= {g for g in methods[c.name] if not self.lists_fields(g)
                                       and (g.owner.split("::")[-1] in kinds or
-                                           # of any class: whoever saves a run, in runs, sees those of its own room
+                                           # of any class: runs saves its own, and those of the rooms below
                                            c.name == "fields" and floor_of(g.path) > ROOMS.index("runs"))}
         for f, called in self.edges.items():
             self.edges[f] = {g for g in called if isinstance(g, Function)}

@@ -9,8 +9,8 @@
 #include <numeric>
 #include <string>
 
-#include "host/runs/mode_base.hpp"
-#include "host/runs/units.hpp"
+#include "host/engines/units.hpp"
+#include "host/modes/mode_base.hpp"
 #include "tests/support/engines.hpp"
 
 namespace lockstep::testing {

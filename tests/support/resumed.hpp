@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/runs/checkpoint.hpp"
+#include "host/engines/checkpoint.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace lockstep::testing {

@@ -6,6 +6,7 @@
 #include "host/commands/sample.hpp"
 #include "host/estimators/estimates.hpp"
 #include "host/options/target_input.hpp"
+#include "host/runs/chain_run.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/files.hpp"

@@ -85,8 +85,9 @@ Complaints against_the_order(const Tree& tree) {
 /// The rooms of host/, from the ground up; every file of it stands in one and includes nothing of a higher
 /// one.
 Complaints up_the_rooms(const Tree& tree) {
-  static const std::vector<std::string> rooms = {"util",  "formats",  "estimators", "options", "runs",
-                                                 "paths", "commands", "studies",    "cli"};
+  static const std::vector<std::string> rooms = {"util",     "formats", "estimators", "options",
+                                                 "engines",  "modes",   "runs",       "paths",
+                                                 "commands", "studies", "cli"};
   const auto floor_of = [](const std::string& path) {
     const auto begin = std::string("host/").size(), end = path.find('/', begin);
     return std::find(rooms.begin(), rooms.end(),
@@ -100,6 +101,32 @@ Complaints up_the_rooms(const Tree& tree) {
       if (folder_of(name) == "host" && floor_of(name) > floor_of(path))
         bad.push_back(path + " includes " + name);
   }
+  return bad;
+}
+
+/// Modules of host/ (a header with the source of its name) that include each other in a circle, or stand between two circles: what
+/// remains when those that include none of the rest are taken away, again and again, and those that none of the rest includes.
+Complaints in_circles(const Tree& tree) {
+  const auto module_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  std::map<std::string, std::set<std::string>> included, includers;
+  for (const auto& [path, text] : tree)
+    if (folder_of(path) == "host" && is_source(path))
+      for (const std::string& name : includes(text))
+        if (const auto from = module_of(path), to = module_of(name);
+            folder_of(name) == "host" && from != to) {
+          included[from].insert(to);
+          includers[to].insert(from);
+        }
+  for (auto* edges : {&included, &includers})
+    for (std::size_t before = 0; before != edges->size();) {
+      before = edges->size();
+      for (auto& [module, others] : *edges)
+        std::erase_if(others, [&](const std::string& other) { return !edges->contains(other); });
+      std::erase_if(*edges, [](const auto& module) { return module.second.empty(); });
+    }
+  Complaints bad;
+  for (const auto& [module, others] : included)
+    if (includers.contains(module)) bad.push_back(module);
   return bad;
 }
 
@@ -175,6 +202,7 @@ Complaints not_exercised(const Tree& tree) {
 
 TEST(Layout, IncludesFollowTheOrderOfTheFolders) { EXPECT_THAT(against_the_order(read_tree()), IsEmpty()); }
 TEST(Layout, IncludesOfTheHostRunDownItsRooms) { EXPECT_THAT(up_the_rooms(read_tree()), IsEmpty()); }
+TEST(Layout, NoIncludesOfTheHostRunInCircles) { EXPECT_THAT(in_circles(read_tree()), IsEmpty()); }
 TEST(Layout, CudaMacrosStayInKernels) { EXPECT_THAT(cuda_macros_outside_kernels(read_tree()), IsEmpty()); }
 TEST(Layout, EveryFileNamesItsLicence) { EXPECT_THAT(without_licence(read_tree()), IsEmpty()); }
 TEST(Layout, EverySourceIsExercisedByATest) { EXPECT_THAT(not_exercised(read_tree()), IsEmpty()); }
@@ -227,6 +255,17 @@ TEST(LayoutRules, AnIncludeUpTheRoomsIsFound) {
     bad[path] = "";
     EXPECT_THAT(up_the_rooms(bad), ElementsAre(HasSubstr("stands in no room"))) << path;
   }
+}
+
+TEST(LayoutRules, ACircleOfIncludesIsFound) {
+  Tree tree = {{"host/runs/a.hpp", ""},
+               {"host/runs/a.cpp", "#include \"host/runs/a.hpp\"\n#include \"host/runs/b.hpp\"\n"},
+               {"host/runs/b.hpp", "#include \"host/runs/c.hpp\"\n"},
+               {"host/runs/c.cpp", "#include \"host/util/d.hpp\"\n"},
+               {"host/cli/main.cpp", "#include \"host/runs/a.hpp\"\n"}};
+  EXPECT_THAT(in_circles(tree), IsEmpty());
+  tree["host/runs/c.cpp"] += "#include \"host/runs/a.hpp\"\n";
+  EXPECT_THAT(in_circles(tree), ElementsAre("host/runs/a", "host/runs/b", "host/runs/c"));
 }
 
 TEST(LayoutRules, ACudaMacroOutsideKernelsIsFound) {

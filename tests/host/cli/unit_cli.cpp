@@ -6,6 +6,7 @@
 
 #include "host/cli/cli_options.hpp"
 #include "host/options/config.hpp"
+#include "host/studies/study_args.hpp"
 #include "tests/support/command_line.hpp"
 
 namespace lockstep {

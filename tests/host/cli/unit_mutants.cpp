@@ -11,12 +11,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "host/engines/checkpoint.hpp"
+#include "host/engines/points_file.hpp"
 #include "host/formats/data.hpp"
 #include "host/formats/tensors.hpp"
+#include "host/modes/given_points.hpp"
 #include "host/options/config.hpp"
 #include "host/options/target_input.hpp"
-#include "host/runs/checkpoint.hpp"
-#include "host/runs/given_points.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/settings.hpp"
 #include "tests/support/mutants.hpp"

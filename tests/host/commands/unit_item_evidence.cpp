@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evidence item by item: settings, files, interruption and resume, through the real program where it matters.
 #include "host/commands/item_evidence.hpp"
+#include "host/commands/item_report.hpp"
+#include "host/commands/item_table.hpp"
+#include "host/engines/units.hpp"
 
 #include <gtest/gtest.h>
 

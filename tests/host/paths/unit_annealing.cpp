@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "host/estimators/annealed_weights.hpp"
+#include "host/modes/mode_jumps.hpp"
 #include "host/options/target_input.hpp"
 #include "host/paths/path_base.hpp"
-#include "host/runs/mode_jumps.hpp"
 #include "host/runs/run_context.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/search_case.hpp"

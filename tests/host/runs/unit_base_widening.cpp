@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "host/runs/sharded_engine.hpp"
+#include "host/engines/sharded_engine.hpp"
 #include "kernels/base.hpp"
 #include "tests/support/sampler_run.hpp"
 

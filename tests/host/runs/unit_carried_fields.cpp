@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samplers whose chains carry more than a position: they go on with it from warm-up, and do not jump between modes.
 #include "host/runs/carried_fields.hpp"
+#include "host/runs/chain_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "host/runs/chain_run.hpp"
 #include "host/util/interrupt.hpp"
 #include "tests/support/sampler_run.hpp"
 

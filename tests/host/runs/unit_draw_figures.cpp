@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/runs/chain_run.hpp"
 #include "host/runs/draw_figures.hpp"
 
 #include "tests/support/sampler_run.hpp"

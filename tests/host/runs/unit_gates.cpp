@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each gate sees the failure that is planted for it, and nothing else.
+#include "host/engines/points_file.hpp"
+#include "host/runs/chain_run.hpp"
 #include "host/runs/gates.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/modes/given_points.hpp"
 #include "host/runs/draw_figures.hpp"
-#include "host/runs/given_points.hpp"
 #include "host/runs/starts.hpp"
 #include "tests/support/sampler_run.hpp"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "host/runs/mode_search.hpp"
+#include "host/modes/mode_search.hpp"
 
 namespace lockstep {
 namespace {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/runs/chain_run.hpp"
 #include "host/runs/recording.hpp"
 #include "targets/transitions.hpp"
 #include "tests/support/own_data.hpp"

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "host/commands/check.hpp"
+#include "host/modes/mode_search.hpp"
 #include "host/options/target_input.hpp"
-#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/interrupt.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/runs/chain_run.hpp"
 #include "host/runs/run_draws.hpp"
 
 #include <nlohmann/json.hpp>

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "host/modes/mode_search.hpp"
 #include "host/runs/starts.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/search_case.hpp"

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "host/runs/sharded_engine.hpp"
+#include "host/engines/sharded_engine.hpp"
 #include "tests/support/shared_run.hpp"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "host/runs/base_density.hpp"
+#include "host/engines/base_density.hpp"
 #include "host/runs/scout.hpp"
 #include "tests/support/resumed.hpp"
 #include "tests/support/sampler_run.hpp"

@@ -5,12 +5,12 @@
 
 #include <functional>
 
+#include "host/modes/mode_search.hpp"
 #include "host/options/evidence_config.hpp"
 #include "host/paths/annealing.hpp"
 #include "host/paths/evidence_methods.hpp"
 #include "host/paths/parallel_tempering.hpp"
 #include "host/runs/chain_run.hpp"
-#include "host/runs/mode_search.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/util/interrupt.hpp"
 #include "targets/registry.hpp"
