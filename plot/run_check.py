@@ -126,7 +126,7 @@ def check_what_there_is(folder):
     assert made({"x": x[:, :30], "stats": {}}) == {"marginals", "corner", "trace"}
     assert made({"x": x, "stats": {}, "resampled": "yes"}) == {"marginals", "corner", "rank"}
     check_pictures(folder, ["marginals", "rank"])
-    made({"x": x, "stats": {}, "chains_kept": "0 21 42 63"})
+    made({"x": x, "stats": {}, "chains_kept": [0, 21, 42, 63]})
     assert run_input.read_draws(folder / "draws.nc").chains == [0, 21, 42, 63]
     assert "energy" not in made({"x": x, "stats": stats, "thin": 2})
     for nothing in (np.full_like(x, np.nan), np.ones_like(x), x[:, :0]):
@@ -200,6 +200,6 @@ def check(folder):
     check_numbers()
     check_bad_input(folder)
     check_modes(folder.parent / "modes")
-    write_draws(folder / "plane.nc", made_up(2, 5, 2)[0], {}, ["a", "b"], chains_of_replicate="64")
+    write_draws(folder / "plane.nc", made_up(2, 5, 2)[0], {}, ["a", "b"], chains_of_replicate=64)
     plane = read.read_draws(folder / "plane.nc")
     assert (plane.names, plane.num_chains) == (["a", "b"], 64)

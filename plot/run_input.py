@@ -105,7 +105,7 @@ def draws_in(data):
     if "sample_stats" in data.groups:
         stats = {name: read(variable) for name, variable in data["sample_stats"].variables.items()
                  if variable.dimensions == ("chain", "draw")}
-    kept = str(getattr(data, "chains_kept", "")).split()
+    kept = np.atleast_1d(getattr(data, "chains_kept", []))
     numbers = [int(kept[c]) if len(kept) == num_chains else int(c) for c in chains]
     return Draws(np.concatenate(values, axis=2), names, shown, num_chains, numbers, stats,
                  "resampled" in data.ncattrs(), int(getattr(data, "thin", 1)))

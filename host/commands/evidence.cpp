@@ -208,7 +208,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
                           {{"inference_library_version", LOCKSTEP_VERSION},
                            {"target", run.target},
                            {"method", c.method()},
-                           {"seed", std::to_string(run.seed)}}});
+                           {"seed", run.seed}}});
   };
   files.finish(s, run, write_draws_to);
   return s;

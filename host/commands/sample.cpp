@@ -72,8 +72,10 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   if (run.se > 0 && !(worst < run.se) && !r.interrupted)
     add("--se {} was not reached: the largest standard error is {:.2g} standard deviations", run.se, worst);
   const std::string advice =
-      fmt::format("a mode may be missed (give those you know, --modes FILE{}) or chains are too short",
-                  scouted ? ", or a larger --init-scale" : "");
+      std::isfinite(config.model.box)
+          ? "that is of the target without sampler.box; or a mode is missed or chains are too short"
+          : fmt::format("a mode may be missed (give those you know, --modes FILE{}) or chains are too short",
+                        scouted ? ", or a larger --init-scale" : "");
   const auto compare = [&](const std::string& name, double value, double se, double known) {
     const std::string warning =
         never_varied(value, se) ? "" : far_from_truth(name, {value, se}, known, 5, advice);

@@ -84,6 +84,7 @@ std::string ordinal(std::int64_t n) {
 std::string log_z_line(const RunResult& r) {
   const LogZSummary& z = r.log_z;
   if (to_json(z).empty()) return {};
+  if (std::isnan(z.estimate)) return "log_z unknown\n";
   std::string text = fmt::format("log_z {}", with_error(z.estimate, z.se));
   for (const auto& [interval, level] : {std::pair{z.interval95, "95"}, {z.interval997, "99.7"}}) {
     const auto [low, high] = interval;
@@ -113,6 +114,7 @@ std::string draws_line(const RunResult& r, const DrawsSummary& of_draws) {
 
 std::string with_error(double value, double se) {
   if (!(se > 1e-9 * std::abs(value))) return fmt::format("{:.6g}", value);
+  if (!(se < 1e7)) return fmt::format("{:.6g} +- {:.2g}", value, se);
   const int digits = std::clamp(2 - int(std::floor(std::log10(se))) - 1, 0, 12);
   return fmt::format("{:.{}f} +- {:.{}f}", value, digits, se, digits);
 }

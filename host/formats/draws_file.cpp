@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-using Attributes = std::map<std::string, std::string>;
+using Attributes = std::map<std::string, DrawsAttribute>;
 
 nc_type type_of(float) { return NC_FLOAT; }
 nc_type type_of(double) { return NC_DOUBLE; }
@@ -49,8 +49,14 @@ constexpr std::size_t kMostPacked = std::size_t(1) << 17;
 // Of a source, at a time: a megabyte. By more at once files grow ten times as slowly on some systems.
 constexpr int kPartValues = 1 << 18;
 
-void put_attribute(int group, int variable, const std::string& name, const std::string& value) {
-  check(nc_put_att_text(group, variable, name.c_str(), value.size(), value.data()));
+void put_attribute(int group, int variable, const std::string& name, const DrawsAttribute& value) {
+  const auto put = [&](nc_type type, std::size_t size, const void* data) {
+    check(nc_put_att(group, variable, name.c_str(), type, size, data));
+  };
+  if (const auto* text = std::get_if<std::string>(&value)) return put(NC_CHAR, text->size(), text->data());
+  if (const auto* seed = std::get_if<std::uint64_t>(&value)) return put(NC_UINT64, 1, seed);
+  const auto& numbers = std::get<std::vector<std::int64_t>>(value);
+  put(NC_INT64, numbers.size(), numbers.data());
 }
 
 /// Sends what was written on its way to the disk, so that the end of a file has little to wait for.
@@ -289,7 +295,7 @@ void put_groups(const OpenFile& out, const DrawsFile& file) {
   }
   if (file.warmup_draws > 0) {
     const int warmup = file.warmup_draws;
-    attributes["first_iteration"] = "0";  // that of the posterior is after it
+    attributes["first_iteration"] = std::vector<std::int64_t>{0};  // that of the posterior is after it
     put_posterior("warmup_posterior", warmup, file.warmup_x, file.warmup_quantity_values);
     put_stats(out, "warmup_sample_stats", chains, warmup, file.warmup_sample_stats, attributes);
   }

@@ -40,6 +40,9 @@ struct DrawsQuantity {
   int size = 0;  // 0: a scalar
 };
 
+/// A text, a seed, or whole numbers (one alone: a scalar).
+using DrawsAttribute = std::variant<std::string, std::uint64_t, std::vector<std::int64_t>>;
+
 /// The recorded draws of one run, as draws.nc holds them.
 struct DrawsFile {
   int chains = 0, draws = 0, dim = 0;
@@ -57,8 +60,8 @@ struct DrawsFile {
   DrawsArray warmup_x;                             // [chains][warmup_draws][dim]
   DrawsSource<float> warmup_quantity_values;       // [chains][warmup_draws][all quantities]
   std::map<std::string, DrawsArray> warmup_sample_stats;  // each [chains][warmup_draws]
-  std::map<std::string, std::string> attributes;  // of every group, such as inference_library_version,
-                                                  // resampled
+  std::map<std::string, DrawsAttribute> attributes;  // of every group, such as inference_library_version,
+                                                     // resampled
 };
 
 /// Writes `file` as netCDF-4 in ArviZ's InferenceData schema, atomically; `arviz.from_netcdf` opens it.

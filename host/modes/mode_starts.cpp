@@ -5,6 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/elementary.hpp"
+#include "kernels/random_stream.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -96,21 +99,35 @@ PointEngine::Rows mode_starts(const RunContext& context, std::uint32_t unit, con
   const double variance = spread.second, closest = std::min(0.1 * widest, extent_of(modes));
   const bool alone = !(variance > 0), away = modes.size() > 0 && far_beyond(modes, asked) > 0;
   PointEngine::Rows x(d, count);
+  constexpr int kLanes = 8;  // starts whose normals are drawn side by side
+  using P = Pack<double, kLanes>;
 #pragma omp parallel for num_threads(context.threads) schedule(static)
-  for (int c = 0; c < count; ++c) {
-    RandomStream random(Purpose::mode_start, context.key,
-                        (std::uint64_t(unit) << 32) | (first + std::uint64_t(c)));
-    const bool far = modes.size() > 0 && random.uniform() < kFar;
-    const bool own = far || alone || random.uniform() < kOwnScales;
-    const bool close = random.uniform() < kClose && closest < 0.1 * widest;
-    const double u = random.uniform();
-    const bool there = away && own && !far && random.uniform() < kThere;
-    const double scale = there   ? asked * std::pow(kOwnSpan, u - 1)
-                         : far   ? widest * std::pow(kFarthest, u)
-                         : !own  ? std::sqrt(variance) * kNearer * std::pow(kSpan, u)
-                         : close ? closest * std::pow(0.1 * widest / closest, u)
-                                 : widest * std::pow(kOwnSpan, u - 1);
-    for (int i = 0; i < d; ++i) x(i, c) = (own && !there ? 0 : mean[i]) + scale * random.normal();
+  for (int begin = 0; begin < count; begin += kLanes) {
+    const int lanes = std::min(kLanes, count - begin);
+    std::uint32_t number[kLanes] = {};
+    double scale[kLanes] = {}, of_mean[kLanes] = {};
+    for (int l = 0; l < lanes; ++l) {
+      number[l] = std::uint32_t(first) + std::uint32_t(begin + l);
+      RandomStream random(Purpose::mode_start, context.key, (std::uint64_t(unit) << 32) | number[l]);
+      const bool far = modes.size() > 0 && random.uniform() < kFar;
+      const bool own = far || alone || random.uniform() < kOwnScales;
+      const bool close = random.uniform() < kClose && closest < 0.1 * widest;
+      const double u = random.uniform();
+      const bool there = away && own && !far && random.uniform() < kThere;
+      scale[l] = there   ? asked * std::pow(kOwnSpan, u - 1)
+                 : far   ? widest * std::pow(kFarthest, u)
+                 : !own  ? std::sqrt(variance) * kNearer * std::pow(kSpan, u)
+                 : close ? closest * std::pow(0.1 * widest / closest, u)
+                         : widest * std::pow(kOwnSpan, u - 1);
+      of_mean[l] = own && !there ? 0 : 1;
+    }
+    const P scales = load<P>(scale), means = load<P>(of_mean);
+    const Draw<P> draw{context.key, 0, load_int<P>(number), int_lane_t<P>(unit), 1};
+    draw.normals(Purpose::mode_start, d, [&](int i, P z) {
+      double values[kLanes];
+      store(values, fma(scales, z, means * P(mean[i])));
+      std::copy_n(values, lanes, &x(i, begin));
+    });
   }
   return x;
 }

@@ -50,8 +50,10 @@ class Ends {
     const double n = double(f_.size()), mean = std::accumulate(f_.begin(), f_.end(), 0.0) / n,
                  square = std::inner_product(f_.begin(), f_.end(), f_.begin(), 0.0) / n;
     const std::size_t most = f_.size() / kMostOfAll;
-    std::partial_sort(order_.begin(), order_.begin() + std::ptrdiff_t(most + 1), order_.end(),
-                      [&](std::size_t a, std::size_t b) { return farther(f_[a], f_[b]); });
+    const auto farther_draw = [&](std::size_t a, std::size_t b) { return farther(f_[a], f_[b]); };
+    const auto end = order_.begin() + std::ptrdiff_t(most + 1);
+    std::nth_element(order_.begin(), end, order_.end(), farther_draw);
+    std::sort(order_.begin(), end, farther_draw);
     Added sum;
     for (std::size_t m = size_of_end(most); m-- > 0;) {
       const double x = f_[order_[m]];

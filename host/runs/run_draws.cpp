@@ -100,15 +100,16 @@ void write_run_draws(const std::filesystem::path& path, const ChainRunResult& r,
   f.weighted_x = weighted(r.draws.weighted_x);
   f.log_weight = weighted(r.draws.log_weight);
   f.beta = weighted(r.draws.beta);
+  using Numbers = std::vector<std::int64_t>;
   f.attributes = {{"inference_library_version", LOCKSTEP_VERSION},
                   {"target", run.target},
                   {"sampler", run.sampler},
-                  {"seed", std::to_string(run.seed)},
-                  {"chains_kept", fmt::format("{}", fmt::join(r.draws.chains, " "))},
-                  {"chains_run", std::to_string(run.chains)},
-                  {"first_iteration", std::to_string(r.draws.first)},
-                  {"thin", std::to_string(run.thin)},
-                  {"iterations", std::to_string(r.units[0].iterations)}};
+                  {"seed", run.seed},
+                  {"chains_kept", Numbers(r.draws.chains.begin(), r.draws.chains.end())},
+                  {"chains_run", Numbers{run.chains}},
+                  {"first_iteration", Numbers{r.draws.first}},
+                  {"thin", Numbers{run.thin}},
+                  {"iterations", Numbers{r.units[0].iterations}}};
   write_draws(path, f);
 }
 

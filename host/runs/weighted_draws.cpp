@@ -103,7 +103,8 @@ void write_weighted_draws(const std::filesystem::path& path, const WeightedDraws
   f.quantity_values = quantity_values(target, of_posterior, 1);
   f.attributes = std::move(asked.attributes);
   f.attributes["resampled"] = "systematic, within groups of chains, by exp(log_weight)";
-  f.attributes["states"] = std::to_string(states * groups);  // that they are drawn from
+  f.attributes["states"] =
+      std::vector<std::int64_t>{std::int64_t(states * groups)};  // that they are drawn from
   if (!asked.weighted) return write_draws(path, f);
   // [chain][draw] as everywhere in the file.
   std::vector<float> x;

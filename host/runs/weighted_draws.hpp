@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "host/formats/draws_file.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -43,7 +44,7 @@ inline constexpr std::int64_t kWeightedNumbers = std::int64_t(1) << 22;
 struct WeightedDrawsAsked {
   std::int64_t most = 0;
   bool weighted = false;
-  std::map<std::string, std::string> attributes = {};
+  std::map<std::string, DrawsAttribute> attributes = {};
 };
 
 /// Writes a file of draws: in `posterior` unweighted draws of `target`, by systematic resampling within each

@@ -137,7 +137,7 @@ std::vector<float> write_draws_of(const StudyTarget& t, const Study& study, cons
   f.weighted_x = of_few_chains(r.draws.values(r.draws.weighted_x), run.chains);
   f.log_weight = of_few_chains(r.draws.values(r.draws.log_weight), run.chains);
   f.beta = of_few_chains(r.draws.values(r.draws.beta), run.chains);
-  f.attributes["chains_of_replicate"] = std::to_string(run.chains);  // which the pictures name
+  f.attributes["chains_of_replicate"] = std::vector<std::int64_t>{run.chains};  // which the pictures name
   write_draws(command.out / "draws" / (file_key(s.label) + ".nc"), f);
   return x;
 }

@@ -9,6 +9,7 @@ import math
 import sys
 
 import netCDF4
+import numpy as np
 
 
 def describe(group):
@@ -25,7 +26,7 @@ def describe(group):
             "values": values,
         }
     return {
-        "attributes": {name: group.getncattr(name) for name in group.ncattrs()},
+        "attributes": {name: np.asarray(group.getncattr(name)).tolist() for name in group.ncattrs()},
         "dims": {name: len(dimension) for name, dimension in group.dimensions.items()},
         "variables": variables,
     }

@@ -82,7 +82,7 @@ TEST(BothWays, ModesThatOnlyTheReverseRunsMeetFail) {
 
 TEST(KnownStartsOfEvidence, AreRightOrFail) {
   RunOptions wide = options("mixture", "st", 1e6);
-  wide.data = two_modes(5, 5000, 1);
+  wide.data = two_modes(5, 20000, 1);
   EXPECT_GT(std::abs(run(wide)["log_z"]["estimate"].get<double>()), 0.3);  // the scout alone finds one mode
   wide.init = wide.data.string() + ".init.json";
   const auto found = run(wide);

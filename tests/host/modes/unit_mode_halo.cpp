@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "host/modes/given_points.hpp"
 #include "host/modes/mode_base.hpp"
 #include "host/modes/mode_search.hpp"
 #include "tests/support/nested.hpp"
@@ -18,7 +19,7 @@ ModeLibrary library_of(const Job& job) {
   const RunOptions run = run_of(job);
   const auto target = build_target(run);
   const RunContext context = make_context(run, *target, "halos");
-  return search_modes(context, 0, {.gradients = 1e6}).library;
+  return search_modes(context, 0, {.known = usable_starts(run.init, *target), .gradients = 1e6}).library;
 }
 
 TEST(ModeHalos, AreFoundWithWhatTheyHold) {
@@ -47,7 +48,9 @@ TEST(ModeHalos, AreFoundWithWhatTheyHold) {
 
 /// Of two spikes within bumps on something wide each has a bump, and nobody has what another holds.
 TEST(ModeHalos, OfSeveralModesAreEachItsOwn) {
-  const ModeLibrary library = library_of({.target = "mixture", .data = spikes_in_bumps()});
+  Job job{.target = "mixture", .data = spikes_in_bumps()};
+  job.init = run_of(job).data.string();
+  const ModeLibrary library = library_of(job);
   ASSERT_EQ(library.size(), 3);
   EXPECT_EQ(library.parts(), 5);
   for (int k = 0; k < 3; ++k) {

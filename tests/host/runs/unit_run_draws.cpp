@@ -80,11 +80,11 @@ TEST_F(RunDraws, AFewAreAStretchOfAll) {
     EXPECT_TRUE(stats["diverging"]["flag"]);
     EXPECT_EQ(stats["energy"]["values"].size(), 100u);
     const Json& attributes = posterior["attributes"];
-    EXPECT_EQ(attributes["chains_kept"], "0 8 16 24");
-    EXPECT_EQ(attributes["chains_run"], "32");
-    EXPECT_EQ(attributes["first_iteration"], std::to_string((699 / thin - 24) * thin));
-    EXPECT_EQ(attributes["thin"], std::to_string(thin));
-    EXPECT_EQ(attributes["iterations"], "700");
+    EXPECT_EQ(attributes["chains_kept"], Json({0, 8, 16, 24}));
+    EXPECT_EQ(attributes["chains_run"], 32);
+    EXPECT_EQ(attributes["first_iteration"], (699 / thin - 24) * thin);
+    EXPECT_EQ(attributes["thin"], thin);
+    EXPECT_EQ(attributes["iterations"], 700);
   }
 }
 

@@ -135,7 +135,7 @@ sampler = "hmc"
   ASSERT_NE(text, "");
   const auto file = nlohmann::json::parse(text);
   EXPECT_EQ(file["posterior"]["dims"], (nlohmann::json{{"chain", 4}, {"draw", 2500}, {"x_dim_0", 2}}));
-  EXPECT_EQ(file["posterior"]["attributes"]["chains_of_replicate"], "64");
+  EXPECT_EQ(file["posterior"]["attributes"]["chains_of_replicate"], 64);
   // Four chains, not one four times.
   const auto& x = file["posterior"]["variables"]["x"]["values"];
   for (int chain : {1, 2, 3}) EXPECT_NE(x[0], x[chain * 2500 * 2]) << chain;
