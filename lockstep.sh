@@ -37,9 +37,9 @@ usage() {
   cat <<'TEXT'
 ./lockstep.sh COMMAND
 
-  demo                install what is missing, build of the program what the demonstration needs (for the CPU alone
-                      where there is no GPU), run the replicate study of the 20-component mixture, show its table and
-                      say where its picture is; `build lockstep` then compiles the rest
+  demo                install what is missing, build that part of the program which the demonstration needs (for the
+                      CPU alone where there is no GPU), run the replicate study of the 20-component mixture, show its
+                      table and say where its picture is; `build lockstep` then compiles the rest
   test [ARG...]       install what is missing, build, run every test that this machine can run;
                       ARGs go to ctest
   build [TARGET...]   install what is missing, configure and build everything, or these (lockstep: the program, which

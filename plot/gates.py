@@ -63,6 +63,11 @@ def judged_by_weights(run):
     return run.get("command") == "sample" or run.get("sampler", "name") == "pe"
 
 
+def least_acceptance(run):
+    names = run.get("sampler", "name"), run.get("sampler", "settings", "transition")
+    return 0.04 if "ram" in names else 0.2  # half of what it aims at
+
+
 def weight_ess(run):
     if run.get("diagnostics", "least_particles") is not None:
         return worst(run, "least_particles")
@@ -169,7 +174,7 @@ GATES = {
                     "R-hat between groups of chains, for chains that are short one by one.",
                     lambda run: f"The groups sample different parts of the target, or are too short. {modes(run)}"),
     "acceptance": (lambda run: worst(run, "acceptance"),
-                   lambda run: "0.2 to 0.99" if judged_by_weights(run) else "at least 0.2",
+                   lambda run: f"{least_acceptance(run):g} to 0.99" if judged_by_weights(run) else "at least 0.2",
                    "Share of the proposals that were accepted.",
                    "Too low: steps are too long for the target's narrowest part; raise sampler.target_acceptance or "
                    "--warmup. Too high: steps are needlessly short."),

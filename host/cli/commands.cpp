@@ -68,10 +68,12 @@ void list_targets(const std::string& name) {
 void list_samplers(const std::string& name) {
   std::vector<std::string> names;
   const auto list = [&](const SamplerInfo& s, int width) {
-    if (std::find(names.begin(), names.end(), s.name) == names.end()) names.push_back(s.name);  // pe is both
+    const bool again = std::find(names.begin(), names.end(), s.name) != names.end();  // pe is both
+    if (!again) names.push_back(s.name);
     if (name.empty()) fmt::print("{:<{}} {}\n", s.name, width, s.summary);
     if (name != s.name) return;
     fmt::print("{}: {}\n  {}\n  source       {}\n", s.name, s.summary, s.formula, s.source);
+    if (again) return fmt::print("  settings     as above\n");
     if (!s.settings.empty()) fmt::print("  settings\n");
     print_settings(s.settings, "sampler");
     const auto of_items = item_settings(s.name);

@@ -74,22 +74,7 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"warmup_chains", "least number of chains that adapt one replicate (default 32)"},
       {"mode_jumps",
        "whether chains also jump between the modes that are found (default true; in a study false)"},
-      {"recycle",
-       "sample: means over all modes where a draw might as well be, and their mirror images: a quarter of "
-       "the gradients "
-       "(default false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
-  if (!transition.alone)
-    for (const auto& [name, help] :
-         Keys{{"darting", "sample: darts between ellipsoids in place of jumps between modes (default false)"},
-              {"regeneration",
-               "sample: an independence sampler follows, and chains are taken apart into tours where it says "
-               "that "
-               "they begin anew (default false)"}}) {
-      keys.emplace_back(name, help);
-      for (const auto& [own, of_own] : own_settings(*find_transition(name)))
-        keys.emplace_back(own, fmt::format("of {}: {}", name, of_own));
-    }
   for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
   if (!transition.trajectory)
@@ -98,6 +83,23 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
              kTrajectoryKeys.end();
     });
   return keys;
+}
+
+/// What those with one state take beside.
+void add_keys_of_one_state(Keys& keys, const TransitionInfo& transition) {
+  keys.emplace_back("recycle",
+                    "sample: means over all modes where a draw might as well be, and their mirror images: a "
+                    "quarter of the gradients (default false)");
+  if (transition.alone) return;
+  for (const auto& [name, help] :
+       Keys{{"darting", "sample: darts between ellipsoids in place of jumps between modes (default false)"},
+            {"regeneration",
+             "sample: an independence sampler follows, and chains are taken apart into tours where it says "
+             "that they begin anew (default false)"}}) {
+    keys.emplace_back(name, help);
+    for (const auto& [own, of_own] : own_settings(*find_transition(name)))
+      keys.emplace_back(own, fmt::format("of {}: {}", name, of_own));
+  }
 }
 
 Keys pe_keys(const Transitions& transitions) {
@@ -153,9 +155,11 @@ std::vector<std::string> names_of(const Transitions& transitions) {
 
 std::vector<SamplerInfo> samplers_of(const Transitions& transitions) {
   std::vector<SamplerInfo> all;
-  for (const TransitionInfo* t : transitions)
-    all.push_back({t->name, t->summary, t->formula,
-                   transition_keys(*t, fmt::format("{}", t->target_acceptance)), t->source, own_gates(*t)});
+  for (const TransitionInfo* t : transitions) {
+    Keys keys = transition_keys(*t, fmt::format("{}", t->target_acceptance));
+    add_keys_of_one_state(keys, *t);
+    all.push_back({t->name, t->summary, t->formula, std::move(keys), t->source, own_gates(*t)});
+  }
   all.insert(all.begin() + 1,
              {"pe", "pseudo-extended HMC: N pseudo-samples with their own inverse temperatures",
               "pi^N = (1/N) sum_i pi(x_i) pi(beta_i) prod_{j != i} q(x_j, beta_j); E f = E sum_i w_i f(x_i)",

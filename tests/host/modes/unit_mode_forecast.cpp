@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <Eigen/LU>
+
 #include "host/modes/mode_search.hpp"
 #include "targets/banana.hpp"
 #include "targets/gaussian.hpp"
