@@ -266,7 +266,7 @@ SamplerConfig sampler_config(const RunOptions& run, int dim, Tails tails, const 
   if (c.darting) s.no_effect({"mode_jumps"}, "sampler.darting takes their place");
   c.mode_jumps = !c.transition->alone && (c.darting || s.get("mode_jumps", true));
   c.regeneration = reads_follower(s, c, "regeneration", c.regeneration_settings);
-  c.recycle = s.get("recycle", false);
+  c.recycle = s.has("recycle") && s.get("recycle", false);
   if (c.recycle) refuse_several_samples(s, c, "recycle");
   if (c.recycle && c.regeneration)
     s.refuse("recycle", "false with sampler.regeneration, whose means are those over tours");

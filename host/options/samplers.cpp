@@ -75,7 +75,6 @@ Keys transition_keys(const TransitionInfo& transition, const std::string& target
       {"mode_jumps",
        "whether chains also jump between the modes that are found (default true; in a study false)"},
       {"exact_draws", "auto or none, for what evidence takes too: no sampler draws exactly (default auto)"}};
-  for (const auto& [name, help] : own_settings(transition)) keys.emplace_back(name, help);
   if (transition.alone) std::erase_if(keys, [](const auto& key) { return key.first == "mode_jumps"; });
   if (!transition.trajectory)
     std::erase_if(keys, [](const auto& setting) {
@@ -139,9 +138,8 @@ Keys pe_keys(const Transitions& transitions) {
       {"box", "half width of a reflecting box about the origin (default none)"}};
   keys.insert(keys.end(), more.begin(), more.end());
   for (const TransitionInfo* t : transitions)
-    if (t != &hmc)
-      for (const auto& [name, help] : own_settings(*t))
-        keys.emplace_back(name, fmt::format("of transition {}: {}", t->name, help));
+    for (const auto& [name, help] : own_settings(*t))
+      keys.emplace_back(name, fmt::format("of transition {}: {}", t->name, help));
   return keys;
 }
 
@@ -158,6 +156,7 @@ std::vector<SamplerInfo> samplers_of(const Transitions& transitions) {
   for (const TransitionInfo* t : transitions) {
     Keys keys = transition_keys(*t, fmt::format("{}", t->target_acceptance));
     add_keys_of_one_state(keys, *t);
+    for (const auto& own : own_settings(*t)) keys.push_back(own);
     all.push_back({t->name, t->summary, t->formula, std::move(keys), t->source, own_gates(*t)});
   }
   all.insert(all.begin() + 1,
