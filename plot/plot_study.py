@@ -150,18 +150,11 @@ def freeze_layout(figure, parts):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Draw the picture of a study.")
-    parser.add_argument("results_dir", nargs="?", metavar="RESULTS_DIR",
+    parser.add_argument("results_dir", metavar="RESULTS_DIR",
                         help="the folder that `lockstep study` wrote")
     parser.add_argument("--study", metavar="FILE.toml",
                         help="the study file; its [plot] table says what to draw")
-    parser.add_argument("--self-check", action="store_true",
-                        help="draw every kind from made-up results, in a temporary folder")
     options = parser.parse_args(arguments)
-    if options.self_check:
-        import self_check
-        return self_check.run()
-    if options.results_dir is None:
-        parser.error("RESULTS_DIR is missing")
     try:
         paths = draw_study(options.results_dir, options.study)
     except read.PlotError as error:

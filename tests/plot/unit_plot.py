@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script's own test: made-up results, every kind of picture, and the ways in which input can be bad."""
+"""The test of plot/: made-up results, every kind of picture, and the ways in which input can be bad. PYTHONPATH names plot/."""
 import contextlib
 import csv
 import io
@@ -8,6 +8,8 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+
+import style  # says what Python lacks
 
 import netCDF4
 import numpy as np
@@ -22,7 +24,6 @@ import plot_table
 import read
 import run_check
 import sandwich_panel
-import style
 import sweep_panel
 
 LABELS = ("a HMC", "a PE N=2", "a PE s=5 N=2", "b HMC", "b PE N=2", "b PE s=5 N=2")
@@ -302,5 +303,8 @@ def run():
         run_check.check(Path(name) / "run")
         check_missing(plane)
         check_bad_input(plane)
-    print("plot_study: every kind of picture was drawn")
-    return 0
+    print("every kind of picture was drawn")
+
+
+if __name__ == "__main__":
+    run()
