@@ -153,7 +153,7 @@ def modes(run):
 
 # name -> (what was found or None where the gate does not apply, what is needed, what it means, what to do)
 GATES = {
-    "length": (lambda run: plain(run.get("iterations")) if judged_by_weights(run) else None, "at least 100 iterations",
+    "length": (lambda run: plain(run.get("iterations")) if judged_by_weights(run) else None, "at least 100 iterations, and errors of 8 degrees of freedom",
                "Recorded iterations of a chain: below this nothing here can be judged.", LONGER),
     "starts": (lambda _: None, "all of them", "Whether every start or mode that --init gives was taken up.",
                "More --chains than starts; where a mode was left again, a longer run or a wider base."),

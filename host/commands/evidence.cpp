@@ -112,7 +112,8 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
         fmt::format("{} chains instead of {}: equal groups, of four or more", f.chains, chains));
 }
 
-void compare_with_truth(MethodResult& f, const Truth& truth) {
+void compare_with_truth(MethodResult& f, const TargetInstance& target) {
+  const Truth& truth = target.truth();
   const auto warn = [&](std::string warning) {
     if (warning.empty()) return false;
     f.warnings.push_back(std::move(warning));
@@ -121,16 +122,22 @@ void compare_with_truth(MethodResult& f, const Truth& truth) {
   warn(far_from_truth(
       "log_z", f.log_z, truth.log_z, 5,
       "a mode may be missed (give those you know, --modes FILE), or another base, or a longer run"));
-  const auto look = [&](const char* name, const auto& value, const auto& se, const auto& known) {
+  const auto look = [&](const auto& name, const auto& value, const auto& se, const auto& known) {
     for (std::size_t i = 0; i < value.size(); ++i)
       if (!never_varied(value[i], se[i]) &&
-          warn(far_from_truth(fmt::format("{}[{}]", name, i), {value[i], se[i]}, known(int(i)), 6,
+          warn(far_from_truth(name(i), {value[i], se[i]}, known(int(i)), 6,
                               "a mode may be missed, or chains be too short")))
         return;  // one is enough
   };
+  const auto numbered = [](const char* name) {
+    return [name](std::size_t i) { return fmt::format("{}[{}]", name, i); };
+  };
   const WeightedMoments& m = f.moments;
-  look("mean", m.mean, m.mean_se, [&](int i) { return truth.mean[i]; });
-  look("second_moment", m.second, m.second_se, [&](int i) { return truth.second_moment(i); });
+  look(numbered("mean"), m.mean, m.mean_se, [&](int i) { return truth.mean[i]; });
+  look(numbered("second_moment"), m.second, m.second_se, [&](int i) { return truth.second_moment(i); });
+  if (!truth.quantities.empty())
+    look([&](std::size_t q) { return target.quantities()[q]; }, m.quantity, m.quantity_se,
+         [&](int q) { return truth.quantities[q]; });
 }
 
 /// All that the run came to, but for how long it took.
@@ -196,7 +203,7 @@ std::variant<EvidenceResult, ItemResult> evidence(const RunOptions& asked, const
   MethodResult f = on_path ? run_on_path(context, job) : run_pseudo_extended(context, job);
   if (label.empty() && !Processes::all().first()) throw FirstSpeaks();  // in a study all go on
   judge_method(f, c, asked.chains);
-  compare_with_truth(f, target->truth());
+  compare_with_truth(f, *target);
   EvidenceResult s = result_of(run, context, c, f);
   s.cost.wall = context.stages->seconds_before() + seconds_since(start);
   s = settled(s);

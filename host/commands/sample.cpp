@@ -34,7 +34,7 @@ double mean_of(const std::vector<double>& v) {
 
 /// What a reader should know before the numbers: why they may be wrong though no gate says so.
 std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r, const RunOptions& run,
-                                     const SamplerConfig& config, const Truth& truth) {
+                                     const SamplerConfig& config, const TargetInstance& target) {
   std::vector<std::string> all;
   const auto add = [&]<class... A>(fmt::format_string<A...> text, A&&... a) {
     all.push_back(fmt::format(text, std::forward<A>(a)...));
@@ -42,6 +42,10 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
   all = advice_of(r.units[0], *config.transition);
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
+  if (const double df = least_freedom(e); df < kLeastFreedom && !r.interrupted)
+    add("the standard error of a mean has {:.0f} degree{} of freedom, too few to go by: more --iterations, "
+        "or --chains",
+        df, df == 1 ? "" : "s");
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)
     add("{} divergent transitions: a tail may not be entered; {}", divergences,
@@ -81,10 +85,13 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
         never_varied(value, se) ? "" : far_from_truth(name, {value, se}, known, 5, advice);
     if (!warning.empty()) all.push_back(warning);
   };
+  const Truth& truth = target.truth();
   for (std::size_t i = 0; i < e.mean.size(); ++i)
     compare(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
   for (std::size_t i = 0; i < e.second.size(); ++i)
     compare(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(int(i)));
+  for (std::size_t q = 0; q < truth.quantities.size(); ++q)
+    compare(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
   if (!r.log_z.empty()) compare("log_z", r.log_z[0].estimate, r.log_z[0].se, truth.log_z);
   if (all.size() > 6) {
     add("and {} more such", all.size() - 5);
@@ -164,7 +171,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_single_chains(failed, e);
   judge(s, failed);
-  s.warnings = warnings_of(e, r, run, config, target.truth());
+  s.warnings = warnings_of(e, r, run, config, target);
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
   for (const std::string& also : {lost, apart})
     if (!also.empty()) s.warnings.push_back(also);

@@ -44,6 +44,12 @@ std::string verdict_of(const std::vector<std::string>& failed) {
   return is_short || unknown ? "not established" : "fail";
 }
 
+double least_freedom(const WeightedMoments& moments) {
+  double least = INFINITY;
+  for (const double df : moments.mean_df) least = std::fmin(least, df);
+  return least;
+}
+
 std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config) {
   std::vector<std::string> failed;
@@ -52,7 +58,7 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   };
   const auto& superchain = run.units[unit].superchain;
   gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
-  gate("length", run.units[unit].iterations >= kLeastIterations);
+  gate("length", run.units[unit].iterations >= kLeastIterations && !(least_freedom(e) < kLeastFreedom));
   gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
   // A sampler whose jumps are meant to be rejected more often than that has a lower bound.
   const double aim = config.transition->target_acceptance;

@@ -13,6 +13,7 @@ namespace lockstep {
 /// Below these a run is too short to judge: recorded iterations of each chain; the gradients allowed to a
 /// method that is one pass from base to target.
 inline constexpr std::int64_t kLeastIterations = 100;
+inline constexpr double kLeastFreedom = 8;  // degrees of freedom of the standard errors of means
 inline constexpr double kLeastOfOnePass = 5e4;
 /// R-hat of single chains over which short ones have not left where they began, though groups of them agree: R^2 - 1 is one over
 /// the number of independent draws that one chain is worth, which are then two.
@@ -21,6 +22,9 @@ inline constexpr double kChainsApart = 1.2;
 /// pass; fail; or "not established" where the run was too short to judge (gate `length`), whatever else it
 /// failed, or where all that speaks against it is that nobody knows what its modes should hold (`modes_mass`).
 std::string verdict_of(const std::vector<std::string>& failed);
+
+/// The fewest degrees of freedom that the error of a mean has.
+double least_freedom(const WeightedMoments& moments);
 
 /// Gates of `sample` for one unit of a run, by name; empty: all pass.
 ///

@@ -223,7 +223,7 @@ void judge_met(ModesVerdict& v, const SearchResult& found) {
 /// beside one that holds over 1 % and was met fewer than five times, or a list that left some out, nothing is established where no
 /// log Z tells of what is missing.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) {
-  constexpr double kSeldom = 5;
+  constexpr double kSeldom = 5, kOpen = 0.1;
   const int n = found.library.size();
   judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
@@ -243,7 +243,9 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
               due_of(mode, found.library.log_total()).share > kExpectedShare;
   }
   const bool left_out = !has_log_z && found.listed > 0 && found.listed < n;
-  if ((seldom > 0 || left_out) && v.failed.empty()) v.failed = "modes_mass";
+  // One descent in so many leads to a mode that is not known (Good 1953).
+  const bool open = !has_log_z && once > kOpen * found.total_hits();
+  if ((seldom > 0 || left_out || open) && v.failed.empty()) v.failed = "modes_mass";
   const std::string ended = found.stopped == kSearchModes ? "ended at as many as are kept"
                                                           : "ended with its budget",
                     advice = found.full() ? "give those you know by --modes FILE"

@@ -244,21 +244,37 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   return part;
 }
 
-void refuse_other_study(const std::filesystem::path& folder, const std::vector<std::string>& labels) {
-  const auto found = labels_of_parts(folder);
-  if (found.empty()) return;
-  for (const std::string& label : found)
-    if (std::find(labels.begin(), labels.end(), label) != labels.end()) return;
-  throw UserError(
-      fmt::format("{} holds another study, with setting \"{}\" (its results would be overwritten). Give "
-                  "another --out, or --force to begin anew",
-                  folder.string(), found[0]));
+/// UserError where going on would leave results out that are there: of settings that the study has no more, or has with other
+/// options, unless it is told to run these again.
+void refuse_other_results(const StudyArgs& command, const std::vector<std::string>& labels,
+                          const std::vector<std::string>& fingerprints) {
+  const auto lists = [](const std::vector<std::string>& all, const std::string& label) {
+    return std::find(all.begin(), all.end(), label) != all.end();
+  };
+  const auto found = labels_of_parts(command.out);
+  for (const auto& [k, label] : found)
+    if (!lists(labels, label))
+      throw UserError(
+          fmt::format("{} holds another study, with setting \"{}\" (its results would be lost). Give "
+                      "another --out, or --force to begin anew",
+                      command.out.string(), label));
+  for (const auto& [k, label] : found) {
+    const bool there = std::size_t(k) < labels.size() && labels[k] == label &&
+                       (fingerprints[k].empty() || read_part(command.out, k, fingerprints[k]));
+    if (!there && !lists(command.only, label))
+      throw UserError(fmt::format(
+          "{} holds results of \"{}\" with other options, seed, data or version, or from elsewhere in the "
+          "file (they would be lost). Give --only \"{}\" to replace them, another --out, or --force to begin "
+          "anew",
+          command.out.string(), label, label));
+  }
 }
 
 /// The folder, where this study may write to it.
-FolderLock open_study(const StudyArgs& command, const std::vector<std::string>& labels) {
+FolderLock open_study(const StudyArgs& command, const std::vector<std::string>& labels,
+                      const std::vector<std::string>& fingerprints) {
   FolderLock lock(command.out);
-  if (command.resume) refuse_other_study(command.out, labels);
+  if (command.resume && !command.force) refuse_other_results(command, labels, fingerprints);
   if (!command.resume && !command.force) refuse_results(command.out);
   if (!command.resume && command.only.empty()) clear_parts(command.out);
   return lock;
@@ -308,7 +324,7 @@ bool run_study(const StudyArgs& command) {
   check_quantities(study, prepared);
   Processes& processes = Processes::all();
   processes.agree();  // none has failed so far: what is wrong leaves no file behind
-  const FolderLock lock = processes.first() ? open_study(command, labels) : FolderLock();
+  const FolderLock lock = processes.first() ? open_study(command, labels, fingerprints) : FolderLock();
 
   bool stopped = false, computed = false;
   for (std::size_t k = 0; k < study.settings.size() && !stopped; ++k) {

@@ -210,12 +210,12 @@ void clear_parts(const fs::path& folder) {
   for (const fs::path& file : part_files(folder)) fs::remove(file);
 }
 
-std::vector<std::string> labels_of_parts(const fs::path& folder) {
-  std::vector<std::string> labels;
+std::map<int, std::string> labels_of_parts(const fs::path& folder) {
+  std::map<int, std::string> labels;
   for (const fs::path& file : part_files(folder)) {
     const std::string text = read_text(file);
     const auto head = nlohmann::json::parse(text.substr(0, text.find('\n')).erase(0, 2), nullptr, false);
-    if (head.is_object() && head.contains("label")) labels.push_back(head["label"]);
+    if (head.is_object() && head.contains("label")) labels[std::stoi(file.stem().string())] = head["label"];
   }
   return labels;
 }

@@ -44,8 +44,8 @@ void write_part(const std::filesystem::path& folder, int index, const StudyPart&
 std::optional<StudyPart> read_part(const std::filesystem::path& folder, int index,
                                    const std::string& fingerprint);
 
-/// The labels of the settings that are there, of whatever study; damaged parts apart.
-std::vector<std::string> labels_of_parts(const std::filesystem::path& folder);
+/// The labels of the settings that are there, of whatever study, by their numbers; damaged parts apart.
+std::map<int, std::string> labels_of_parts(const std::filesystem::path& folder);
 
 /// Removes DIR/parts/<number>.csv, for a study that starts afresh; other files stay.
 void clear_parts(const std::filesystem::path& folder);

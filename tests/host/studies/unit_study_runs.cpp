@@ -249,8 +249,13 @@ TEST_F(StudyRuns, ReplicatesAreTheFirstOfMore) {
   const auto crowd = few("crowd", "40"), start = few("start", "10");
   ASSERT_GT(crowd.size(), start.size());
   EXPECT_TRUE(std::equal(start.begin(), start.end(), crowd.begin()));
-  // What was run for three replicates is not taken for a run of two.
-  EXPECT_EQ(cells(results("three", {"--resume", "--replicates", "2"})), two);
+  // What was run for three replicates is not taken for a run of two, nor replaced by it.
+  const std::string kept = contents(folder_ / "three/results.csv");
+  const ProgramResult fewer = run({"study", "study.toml", "--out", "three", "--resume", "--replicates", "2"});
+  EXPECT_EQ(fewer.status, 2);
+  EXPECT_NE(fewer.err.find("with other options, seed, data or version"), std::string::npos) << fewer.err;
+  EXPECT_EQ(contents(folder_ / "three/results.csv"), kept);
+  EXPECT_EQ(cells(results("three", {"--force", "--replicates", "2"})), two);
 }
 
 TEST_F(StudyRuns, ResumesAfterAKill) {
@@ -282,7 +287,7 @@ TEST_F(StudyRuns, ResumeLeavesAnotherStudyAlone) {
   EXPECT_EQ(contents(folder_ / "mine/results.csv"), before);
 }
 
-TEST_F(StudyRuns, AChangedDefaultIsRunAgain) {
+TEST_F(StudyRuns, AChangedDefaultIsRunAgainWhereToldTo) {
   put("study.toml", study_text("150"));
   const std::string whole = results("out");
   const fs::path part = folder_ / "out/parts/0.csv";
@@ -296,7 +301,12 @@ TEST_F(StudyRuns, AChangedDefaultIsRunAgain) {
   text.replace(text.find(now), now.size(), R"(\"target_acceptance\":0.7)");
   text.resize(text.rfind("# checksum "));
   put("out/parts/0.csv", text + "# checksum " + checksum(text) + "\n");
-  EXPECT_EQ(results("out", {"--resume"}), whole);
+  const ProgramResult refused = run({"study", "study.toml", "--out", "out", "--resume"});
+  EXPECT_EQ(refused.status, 2);
+  const auto from = refused.err.find("--only \"") + 8;
+  ASSERT_LT(from, refused.err.size()) << refused.err;
+  const std::string label = refused.err.substr(from, refused.err.find('"', from) - from);
+  EXPECT_EQ(results("out", {"--resume", "--only", label}), whole);
   EXPECT_NE(contents(part).find(now), std::string::npos);
 }
 
