@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base, pilot and method, one after the other.
-#include "host/engines/points_file.hpp"
 #include "host/paths/evidence_methods.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "host/engines/points_file.hpp"
 #include "host/modes/given_points.hpp"
 #include "host/modes/mode_base.hpp"
 #include "host/modes/mode_jumps.hpp"

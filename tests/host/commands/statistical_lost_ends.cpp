@@ -15,7 +15,7 @@ namespace {
 /// The radon regression's sd of slopes, whose mean was 1 to 2 % low in each of these runs, by 3 to 6 of their errors, and all
 /// passed. Of four means a |z| over 4 has probability 3e-4, were they normal.
 TEST(LostEnds, OfRadonAreInItsErrors) {
-  for (const char* sampler : {"hmc", "pe"})
+  for (const char* sampler : {"hmc", "pe", "wormhole"})
     for (const int seed : {2, 3}) {
       RunOptions run = testing::run_of(
           {.target = "radon", .sampler = sampler, .iterations = 1000, .chains = 256, .warmup = 1000});

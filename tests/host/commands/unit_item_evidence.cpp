@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evidence item by item: settings, files, interruption and resume, through the real program where it matters.
 #include "host/commands/item_evidence.hpp"
-#include "host/commands/item_report.hpp"
-#include "host/commands/item_table.hpp"
-#include "host/engines/units.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +10,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "host/commands/item_report.hpp"
+#include "host/commands/item_table.hpp"
+#include "host/engines/units.hpp"
 #include "host/formats/arrays.hpp"
 #include "tests/support/command_line.hpp"
 #include "tests/support/decoder.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points that a user gives, and what becomes of them.
-#include "host/engines/points_file.hpp"
 #include "host/modes/given_points.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 
 #include <cmath>
 
+#include "host/engines/points_file.hpp"
 #include "host/util/errors.hpp"
 #include "host/util/files.hpp"
 #include "targets/mixture.hpp"

@@ -2,13 +2,13 @@
 // Descents on a residual energy: the energy and its gradient are those of the formula; a search with them finds what it
 // found, and counts what they cost.
 #include "host/modes/mode_descents.hpp"
-#include "host/modes/mode_search.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 
+#include "host/modes/mode_search.hpp"
 #include "kernels/residual_lbfgs.hpp"
 #include "targets/mixture.hpp"
 #include "targets/mixture20.hpp"

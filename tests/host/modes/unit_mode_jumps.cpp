@@ -2,12 +2,12 @@
 // Lists that transitions find of the modes, runs that drop jumps where hardly one is accepted, and runs whose chains throw
 // darts and begin anew.
 #include "host/modes/mode_jumps.hpp"
-#include "host/runs/chain_run.hpp"
 
 #include <gtest/gtest.h>
 
 #include "host/commands/evidence.hpp"
 #include "host/commands/sample.hpp"
+#include "host/runs/chain_run.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/darting.hpp"
 #include "kernels/regeneration.hpp"

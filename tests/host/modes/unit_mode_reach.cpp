@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How narrow a mode a search would have met: held against searches for modes planted there.
 #include "host/modes/mode_reach.hpp"
-#include "host/modes/mode_search.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "host/modes/given_points.hpp"
+#include "host/modes/mode_search.hpp"
 #include "host/modes/mode_starts.hpp"
 #include "targets/banana.hpp"
 #include "targets/mixture.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modes that no start of the search led to, and chains came upon.
-#include "host/modes/mode_search.hpp"
 #include "host/modes/modes_met.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "host/modes/mode_mass.hpp"
+#include "host/modes/mode_search.hpp"
 #include "host/runs/mode_gate.hpp"
 #include "targets/mixture.hpp"
 #include "tests/support/search_case.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/modes/wormhole_network.hpp"
-#include "host/runs/chain_run.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "host/runs/chain_run.hpp"
 #include "tests/support/sampler_run.hpp"
 #include "tests/support/wormholes.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/engines/points_file.hpp"
 #include "tests/support/config_files.hpp"
 
 #include <gtest/gtest.h>
 
+#include "host/engines/points_file.hpp"
 #include "host/modes/given_points.hpp"
 
 namespace lockstep {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samplers whose chains carry more than a position: they go on with it from warm-up, and do not jump between modes.
 #include "host/runs/carried_fields.hpp"
-#include "host/runs/chain_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/runs/chain_run.hpp"
 #include "host/runs/gates.hpp"
 #include "kernels/parallel_walks.hpp"
 #include "tests/support/sampler_run.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each gate sees the failure that is planted for it, and nothing else.
-#include "host/engines/points_file.hpp"
-#include "host/runs/chain_run.hpp"
 #include "host/runs/gates.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/engines/points_file.hpp"
 #include "host/modes/given_points.hpp"
+#include "host/runs/chain_run.hpp"
 #include "host/runs/draw_figures.hpp"
 #include "host/runs/starts.hpp"
 #include "tests/support/sampler_run.hpp"
@@ -52,6 +52,15 @@ TEST(Gates, TwentyIterationsAreTooFew) {
   const auto failed = failed_after(small(20), nothing);
   EXPECT_THAT(failed, Contains("length"));
   EXPECT_EQ(verdict_of(failed), "not established");
+}
+
+// Errors of a single short chain are of one or two degrees of freedom: means were up to 26 of them off.
+TEST(Gates, AFewDegreesOfFreedomAreTooFew) {
+  Job job = small(200);
+  job.chains = 1;
+  EXPECT_THAT(failed_after(job, nothing), Contains("length"));
+  job.iterations = 2000;
+  EXPECT_THAT(failed_after(job, nothing), IsEmpty());
 }
 
 // Groups of short chains may agree because each began everywhere; single ones say that none has moved.

@@ -363,6 +363,21 @@ TEST(ModeGate, SaysThatASearchWasNotDone) {
   EXPECT_TRUE(judged(r, 300, 0).warnings.empty());
 }
 
+TEST(ModeGate, WhereOneDescentInTenLeadsToAModeNotKnownNothingIsEstablished) {
+  SearchResult r = library_of_two(0.5);
+  r.library[1].hits = 1;
+  r.library[1].log_mass = r.library[1].laplace_log_mass = std::log(0.001);
+  for (const char* ended : {kSearchModes, kSearchBudget, kSearchHits}) {
+    r.stopped = ended;
+    r.library[0].hits = 8;
+    EXPECT_EQ(judged(r, 1, {}, std::log(0.7)).failed, ended == kSearchHits ? "" : "modes_mass") << ended;
+    r.library[0].hits = 10;
+    EXPECT_EQ(judged(r, 1, {}, std::log(0.7)).failed, "") << ended;
+    r.library[0].hits = 8;
+    EXPECT_EQ(judged(r, 1, std::log(0.701)).failed, "") << ended << ", with a log Z of its own";
+  }
+}
+
 TEST(ModeGate, AModeThatMattersAndWasHardlyMetEstablishesNothing) {
   SearchResult r = library_of_two(0.5);
   r.stopped = kSearchBudget;

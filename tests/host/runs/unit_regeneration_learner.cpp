@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs whose regenerations learn: means over tours stay those of the target, c and weights are those of the visits, a mode
 // that the run did not know is added, and no bit depends on threads.
-#include "host/modes/mode_search.hpp"
 #include "host/runs/regeneration_learner.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 
 #include "host/engines/sharded_engine.hpp"
 #include "host/estimators/log_sums.hpp"
+#include "host/modes/mode_search.hpp"
 #include "host/util/errors.hpp"
 #include "kernels/regeneration.hpp"
 #include "tests/support/sampler_run.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/runs/chain_run.hpp"
 #include "host/runs/run_draws.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include "host/runs/chain_run.hpp"
 #include "tests/support/run_python.hpp"
 #include "tests/support/sampler_run.hpp"
 
