@@ -135,7 +135,7 @@ std::vector<OptionSpec> study_option_specs() {
           device,
           threads,
           {"--out", "DIR", text, output, "Folder for results.csv, table.md, pictures and report.html."},
-          {"--resume", "", toggle, output, "Keep the settings that --out already holds and run the rest (those that --only names: anew if changed)."},
+          {"--resume", "", toggle, output, "Keep the settings that --out already holds and run the rest."},
           force,
           quiet};
 }
