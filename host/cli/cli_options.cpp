@@ -208,6 +208,8 @@ const std::vector<CommandText>& command_texts() {
        "Examples:\n"
        "  lockstep study bench/studies/table1.toml --out results\n"
        "  lockstep study mine.toml --out results --replicates 5 --only \"a PE N=2\"\n\n"
+       "Unlike those of lockstep sample, chains of a setting jump between modes only with\n"
+       "sampler_settings = { mode_jumps = true }. The keys of FILE.toml: docs/studies.md.\n\n"
        "Exit status: 0 even where settings fail their gates (table.md names them), never 3."},
       {"modes", "", "",
        "Search for the modes of a target: places, widths, masses.\n"
