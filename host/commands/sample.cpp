@@ -42,10 +42,6 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
   all = advice_of(r.units[0], *config.transition);
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
-  if (const double df = least_freedom(e); df < kLeastFreedom && !r.interrupted)
-    add("the standard error of a mean has {:.0f} degree{} of freedom, too few to go by: more --iterations, "
-        "or --chains",
-        df, df == 1 ? "" : "s");
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)
     add("{} divergent transitions: a tail may not be entered; {}", divergences,
@@ -169,7 +165,7 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   widen(e, figures.lost);
   auto failed = failed_gates(e, r, 0, config);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
-  const std::string apart = judge_single_chains(failed, e);
+  const std::string apart = judge_short_chains(failed, e);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target);
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());

@@ -70,7 +70,7 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
     f.warnings.push_back(lost);
   widen(f.moments, figures.lost);
   f.warn(judge_given(*context.target, run.init, run.modes, r.modes[0]));
-  if (const std::string apart = judge_single_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
+  if (const std::string apart = judge_short_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);
   f.diagnostics.gradients_per_chain = e.gradients / f.chains;
   report_rhat(f.diagnostics, e);

@@ -30,6 +30,13 @@ bool held_by_modes(const ChainRunResult& run, std::size_t unit, double log_z) {
   return c.covered >= 0.5 && c.suffices();
 }
 
+/// The fewest degrees of freedom that the error of a mean has.
+double least_freedom(const WeightedMoments& moments) {
+  double least = INFINITY;
+  for (const double df : moments.mean_df) least = std::fmin(least, df);
+  return least;
+}
+
 /// Of a transition of a chain on average.
 double counted(const UnitMoments& unit, const TransitionGate& gate) {
   return unit.stats[kStatRows + gate.counter] / (double(unit.iterations) * unit.chains);
@@ -44,12 +51,6 @@ std::string verdict_of(const std::vector<std::string>& failed) {
   return is_short || unknown ? "not established" : "fail";
 }
 
-double least_freedom(const WeightedMoments& moments) {
-  double least = INFINITY;
-  for (const double df : moments.mean_df) least = std::fmin(least, df);
-  return least;
-}
-
 std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config) {
   std::vector<std::string> failed;
@@ -58,7 +59,7 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   };
   const auto& superchain = run.units[unit].superchain;
   gate("starts", superchain.empty() || run.units[unit].known_starts <= superchain.back() + 1);
-  gate("length", run.units[unit].iterations >= kLeastIterations && !(least_freedom(e) < kLeastFreedom));
+  gate("length", run.units[unit].iterations >= kLeastIterations);
   gate(e.nested ? "nested_rhat" : "rhat", e.rhat_max <= 1.05);
   // A sampler whose jumps are meant to be rejected more often than that has a lower bound.
   const double aim = config.transition->target_acceptance;
@@ -87,14 +88,24 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   return failed;
 }
 
-std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& e) {
-  if (!(e.nested && e.rhat_of_chains > kChainsApart) || !failed.empty()) return "";
-  failed.push_back("length");
-  const double r = e.rhat_of_chains;
-  return fmt::format(
-      "R-hat of single chains is {:.2g}: each is worth some {:.1g} independent draws, and groups agree "
-      "because they began alike; more --iterations",
-      r, 1 / (r * r - 1));
+std::string judge_short_chains(std::vector<std::string>& failed, const Estimates& e) {
+  if (!failed.empty()) return "";
+  const double r = e.rhat_of_chains, freedom = least_freedom(e);
+  if (e.nested && r > kChainsApart) {
+    failed.push_back("length");
+    return fmt::format(
+        "R-hat of single chains is {:.2g}: each is worth some {:.1g} independent draws, and groups agree "
+        "because they began alike; more --iterations",
+        r, 1 / (r * r - 1));
+  }
+  if (freedom < kLeastFreedom) {
+    failed.push_back("length");
+    return fmt::format(
+        "the standard error of a mean has {:.0f} degree{} of freedom, too few to go by; more --iterations, "
+        "or --chains",
+        freedom, freedom == 1 ? "" : "s");
+  }
+  return "";
 }
 
 NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition) {

@@ -23,9 +23,6 @@ inline constexpr double kChainsApart = 1.2;
 /// failed, or where all that speaks against it is that nobody knows what its modes should hold (`modes_mass`).
 std::string verdict_of(const std::vector<std::string>& failed);
 
-/// The fewest degrees of freedom that the error of a mean has.
-double least_freedom(const WeightedMoments& moments);
-
 /// Gates of `sample` for one unit of a run, by name; empty: all pass.
 ///
 /// starts: chains began at each of the points that the user gave. length: at least 100 recorded iterations.
@@ -38,9 +35,9 @@ double least_freedom(const WeightedMoments& moments);
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 
-/// The last gate of a run with a nested R-hat, of those that no other fails: R-hat of single chains is at
-/// most kChainsApart, else `length` fails. Returns the warning, or "".
-std::string judge_single_chains(std::vector<std::string>& failed, const Estimates& estimates);
+/// The last gate of a run that fails no other, `length`: where R-hat is nested, that of single chains is at most kChainsApart; and
+/// errors of means have kLeastFreedom degrees of freedom. Returns the warning, or "".
+std::string judge_short_chains(std::vector<std::string>& failed, const Estimates& estimates);
 
 /// What the transition of a unit has counted, by name.
 NamedNumbers counters_of(const UnitMoments& unit, const TransitionInfo& transition);

@@ -223,7 +223,7 @@ void judge_met(ModesVerdict& v, const SearchResult& found) {
 /// beside one that holds over 1 % and was met fewer than five times, or a list that left some out, nothing is established where no
 /// log Z tells of what is missing.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) {
-  constexpr double kSeldom = 5, kOpen = 0.1;
+  constexpr double kSeldom = 5, kUnmet = 0.05;
   const int n = found.library.size();
   judge_met(v, found);
   if (const std::string beyond = beyond_starts(found); !beyond.empty()) v.warnings.push_back(beyond);
@@ -235,16 +235,19 @@ void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) 
         "there are no more; leave sampler.starts out for the usual search");
   }
   if (found.stopped != kSearchBudget && found.stopped != kSearchModes) return;
-  int once = 0, seldom = 0;
+  int once = 0, twice = 0, seldom = 0;
+  double held_by_once = 0;
   for (int k = 0; k < n; ++k) {
     const Mode& mode = found.library[k];
+    const double share = due_of(mode, found.library.log_total()).share;
     once += !mode.given && mode.hits == 1;
-    seldom += !has_log_z && !mode.given && mode.hits < kSeldom &&
-              due_of(mode, found.library.log_total()).share > kExpectedShare;
+    twice += !mode.given && mode.hits == 2;
+    held_by_once += !mode.given && mode.hits == 1 ? share : 0;
+    seldom += !has_log_z && !mode.given && mode.hits < kSeldom && share > kExpectedShare;
   }
   const bool left_out = !has_log_z && found.listed > 0 && found.listed < n;
-  // One descent in so many leads to a mode that is not known (Good 1953).
-  const bool open = !has_log_z && once > kOpen * found.total_hits();
+  // Those not met, about once^2 / (2 twice) of them (Chao 1984), are like those met once.
+  const bool open = !has_log_z && held_by_once * once / (2.0 * std::max(1, twice)) > kUnmet;
   if ((seldom > 0 || left_out || open) && v.failed.empty()) v.failed = "modes_mass";
   const std::string ended = found.stopped == kSearchModes ? "ended at as many as are kept"
                                                           : "ended with its budget",

@@ -55,12 +55,15 @@ TEST(Gates, TwentyIterationsAreTooFew) {
 }
 
 // Errors of a single short chain are of one or two degrees of freedom: means were up to 26 of them off.
-TEST(Gates, AFewDegreesOfFreedomAreTooFew) {
-  Job job = small(200);
-  job.chains = 1;
-  EXPECT_THAT(failed_after(job, nothing), Contains("length"));
-  job.iterations = 2000;
-  EXPECT_THAT(failed_after(job, nothing), IsEmpty());
+TEST(Gates, AFewDegreesOfFreedomEstablishNothing) {
+  Estimates e;
+  std::vector<std::string> none, others = {"rhat"};
+  e.mean_df = {30, 8};
+  EXPECT_EQ(judge_short_chains(none, e), "");
+  e.mean_df = {30, 7};
+  EXPECT_EQ(judge_short_chains(others, e), "") << "it fails";
+  EXPECT_THAT(judge_short_chains(none, e), ::testing::HasSubstr("has 7 degrees of freedom"));
+  EXPECT_EQ(none, std::vector<std::string>{"length"});
 }
 
 // Groups of short chains may agree because each began everywhere; single ones say that none has moved.
@@ -69,12 +72,12 @@ TEST(Gates, ShortChainsThatKeptToWhereTheyBeganEstablishNothing) {
   e.nested = true;
   std::vector<std::string> none, others = {"divergences"};
   e.rhat_of_chains = 1.15;
-  EXPECT_EQ(judge_single_chains(none, e), "");
+  EXPECT_EQ(judge_short_chains(none, e), "");
   EXPECT_THAT(none, IsEmpty());
   e.rhat_of_chains = 1.25;
-  EXPECT_THAT(judge_single_chains(none, e), ::testing::HasSubstr("R-hat of single chains is 1.2"));
+  EXPECT_THAT(judge_short_chains(none, e), ::testing::HasSubstr("R-hat of single chains is 1.2"));
   EXPECT_THAT(none, ::testing::ElementsAre("length"));
-  EXPECT_EQ(judge_single_chains(others, e), "") << "it fails";
+  EXPECT_EQ(judge_short_chains(others, e), "") << "it fails";
   EXPECT_THAT(others, ::testing::ElementsAre("divergences"));
 }
 
