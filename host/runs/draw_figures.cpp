@@ -64,7 +64,8 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
     }
   }
   figures.of = diagnose_all(values, chains, figures.draws, std::int64_t(each), threads);
-  if (has_trajectories(*config.transition)) figures.lost = lost_ends(values, lost, d, threads);
+  const int modes = run.modes.empty() ? 0 : run.modes[0].library.size();
+  if (loses_by_energy(*config.transition, modes)) figures.lost = lost_ends(values, lost, d, threads);
   if (of_log_density) figures.log_density_rhat = rhat_of_log_density(target, values, figures, threads);
   return figures;
 }

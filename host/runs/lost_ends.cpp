@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kLostShare = 0.2, kTimesAll = 5;
+constexpr double kLostShare = 0.2;
 constexpr std::size_t kLeast = 8, kLeastLost = 3, kMostOfAll = 20;  // draws; of these; one in so many
 constexpr double kWorthSaying = 1.5;
 
@@ -22,9 +22,8 @@ struct Added {
 
 class Ends {
  public:
-  /// `share`: of an end that is lost at least.
-  Ends(const std::vector<double>& values, const std::vector<char>& lost, double share)
-      : f_(values), lost_(lost), share_(share), order_(values.size()) {
+  Ends(const std::vector<double>& values, const std::vector<char>& lost)
+      : f_(values), lost_(lost), order_(values.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t(0));
   }
   Added added() {
@@ -42,7 +41,7 @@ class Ends {
     for (std::size_t m = 1; m <= most; ++m) {
       gone += lost_[order_[m - 1]];
       const bool whole = f_[order_[m - 1]] != f_[order_[m]];
-      if (m >= kLeast && whole && gone >= kLeastLost && double(gone) >= share_ * double(m)) end = m;
+      if (m >= kLeast && whole && gone >= kLeastLost && double(gone) >= kLostShare * double(m)) end = m;
     }
     return end;
   }
@@ -66,27 +65,29 @@ class Ends {
 
   const std::vector<double>& f_;
   const std::vector<char>& lost_;
-  const double share_;
   std::vector<std::size_t> order_;  // the farthest first
 };
 
 }  // namespace
 
-bool has_trajectories(const TransitionInfo& t) { return t.trajectory || t.windows; }
+bool loses_by_energy(const TransitionInfo& t, int modes) {
+  return (t.trajectory || t.windows) &&
+         (modes < 2 || std::none_of(t.counters.begin(), t.counters.end(),
+                                    [](const auto& name) { return name.starts_with("rejected_"); }));
+}
 
 MomentErrors lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
                        int threads) {
   const std::size_t n = lost.size(), each = n == 0 ? 0 : values.size() / n;
   MomentErrors ends;
-  const std::size_t all_lost = std::accumulate(lost.begin(), lost.end(), std::size_t(0));
-  if (n < kLeast * kMostOfAll || all_lost < kLeastLost) return ends;
-  const double share = std::max(kLostShare, kTimesAll * double(all_lost) / double(n));
+  if (n < kLeast * kMostOfAll || std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeastLost)
+    return ends;
   ends = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
 #pragma omp parallel for schedule(dynamic) num_threads(std::min(threads, int(each)))
   for (std::size_t i = 0; i < each; ++i) {
     std::vector<double> f(n);
     for (std::size_t k = 0; k < n; ++k) f[k] = values[k * each + i];
-    const Added by = Ends(f, lost, share).added();
+    const Added by = Ends(f, lost).added();
     (i < dim ? ends.mean[i] : ends.quantity[i - dim]) = by.first;
     if (i < dim) ends.second[i] = by.second;
   }

@@ -220,8 +220,8 @@ void judge_met(ModesVerdict& v, const SearchResult& found) {
 
 /// A search that ended before it was done, with modes met once, has more to meet (Good 1953); one that its budget ended
 /// has not said what there is. Another mode as large and as hard to meet as one met h times was missed with a chance of e^-h:
-/// beside one that holds over 1 % and was met fewer than five times, or a list that left some out, nothing is established where no
-/// log Z tells of what is missing.
+/// beside one that holds over 1 % and was met fewer than five times, or a list that left some out, or where modes that nobody
+/// met likely hold over a twentieth, nothing is established where no log Z tells of what is missing.
 void warn_of_unseen(ModesVerdict& v, const SearchResult& found, bool has_log_z) {
   constexpr double kSeldom = 5, kUnmet = 0.05;
   const int n = found.library.size();
