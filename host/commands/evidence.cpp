@@ -113,31 +113,13 @@ void judge_method(MethodResult& f, const EvidenceConfig& c, int chains) {
 }
 
 void compare_with_truth(MethodResult& f, const TargetInstance& target) {
-  const Truth& truth = target.truth();
-  const auto warn = [&](std::string warning) {
-    if (warning.empty()) return false;
-    f.warnings.push_back(std::move(warning));
-    return true;
-  };
-  warn(far_from_truth(
-      "log_z", f.log_z, truth.log_z, 5,
-      "a mode may be missed (give those you know, --modes FILE), or another base, or a longer run"));
-  const auto look = [&](const auto& name, const auto& value, const auto& se, const auto& known) {
-    for (std::size_t i = 0; i < value.size(); ++i)
-      if (!never_varied(value[i], se[i]) &&
-          warn(far_from_truth(name(i), {value[i], se[i]}, known(int(i)), 6,
-                              "a mode may be missed, or chains be too short")))
-        return;  // one is enough
-  };
-  const auto numbered = [](const char* name) {
-    return [name](std::size_t i) { return fmt::format("{}[{}]", name, i); };
-  };
-  const WeightedMoments& m = f.moments;
-  look(numbered("mean"), m.mean, m.mean_se, [&](int i) { return truth.mean[i]; });
-  look(numbered("second_moment"), m.second, m.second_se, [&](int i) { return truth.second_moment(i); });
-  if (!truth.quantities.empty())
-    look([&](std::size_t q) { return target.quantities()[q]; }, m.quantity, m.quantity_se,
-         [&](int q) { return truth.quantities[q]; });
+  const std::string of_log_z = far_from_truth(
+      "log_z", f.log_z, target.truth().log_z, 5,
+      "a mode may be missed (give those you know, --modes FILE), or another base, or a longer run");
+  if (!of_log_z.empty()) f.warnings.push_back(of_log_z);
+  const auto of_moments =
+      moments_far_from_truth(f.moments, target, 6, "a mode may be missed, or chains be too short", true);
+  f.warnings.insert(f.warnings.end(), of_moments.begin(), of_moments.end());
 }
 
 /// All that the run came to, but for how long it took.

@@ -76,19 +76,14 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
           ? "that is of the target without sampler.box; or a mode is missed or chains are too short"
           : fmt::format("a mode may be missed (give those you know, --modes FILE{}) or chains are too short",
                         scouted ? ", or a larger --init-scale" : "");
-  const auto compare = [&](const std::string& name, double value, double se, double known) {
-    const std::string warning =
-        never_varied(value, se) ? "" : far_from_truth(name, {value, se}, known, 5, advice);
-    if (!warning.empty()) all.push_back(warning);
-  };
-  const Truth& truth = target.truth();
-  for (std::size_t i = 0; i < e.mean.size(); ++i)
-    compare(fmt::format("mean[{}]", i), e.mean[i], e.mean_se[i], truth.mean[i]);
-  for (std::size_t i = 0; i < e.second.size(); ++i)
-    compare(fmt::format("second_moment[{}]", i), e.second[i], e.second_se[i], truth.second_moment(int(i)));
-  for (std::size_t q = 0; q < truth.quantities.size(); ++q)
-    compare(target.quantities()[q], e.quantity[q], e.quantity_se[q], truth.quantities[q]);
-  if (!r.log_z.empty()) compare("log_z", r.log_z[0].estimate, r.log_z[0].se, truth.log_z);
+  const auto far = moments_far_from_truth(e, target, 5, advice, false);
+  all.insert(all.end(), far.begin(), far.end());
+  if (!r.log_z.empty()) {
+    const LogZ z{r.log_z[0].estimate, r.log_z[0].se};
+    const std::string of_log_z =
+        never_varied(z.estimate, z.se) ? "" : far_from_truth("log_z", z, target.truth().log_z, 5, advice);
+    if (!of_log_z.empty()) all.push_back(of_log_z);
+  }
   if (all.size() > 6) {
     add("and {} more such", all.size() - 5);
     all.erase(all.begin() + 5, all.end() - 1);

@@ -136,6 +136,31 @@ std::string far_from_truth(const std::string& name, const LogZ& found, double kn
                      far < 1e4 ? fmt::format("{:.1f}", far) : fmt::format("{:.1e}", far), kFromTruth, advice);
 }
 
+std::vector<std::string> moments_far_from_truth(const WeightedMoments& m, const TargetInstance& target,
+                                                double most, const std::string& advice, bool one_of_each) {
+  const Truth& truth = target.truth();
+  std::vector<std::string> all;
+  const auto look = [&](const auto& name, const auto& value, const auto& se, const auto& known) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (never_varied(value[i], se[i])) continue;
+      std::string warning = far_from_truth(name(i), {value[i], se[i]}, known(i), most, advice);
+      if (warning.empty()) continue;
+      all.push_back(std::move(warning));
+      if (one_of_each) return;
+    }
+  };
+  const auto numbered = [](const char* name) {
+    return [name](std::size_t i) { return fmt::format("{}[{}]", name, i); };
+  };
+  look(numbered("mean"), m.mean, m.mean_se, [&](std::size_t i) { return truth.mean[i]; });
+  look(numbered("second_moment"), m.second, m.second_se,
+       [&](std::size_t i) { return truth.second_moment(int(i)); });
+  if (!truth.quantities.empty())
+    look([&](std::size_t q) { return target.quantities()[q]; }, m.quantity, m.quantity_se,
+         [&](std::size_t q) { return truth.quantities[q]; });
+  return all;
+}
+
 void warn_unless_finite(std::vector<std::string>& warnings, const std::string& name,
                         const std::vector<double>& values) {
   if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }))

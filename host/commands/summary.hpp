@@ -37,6 +37,9 @@ inline constexpr const char* kFromTruth = "standard errors from the truth";
 /// `most`, or nothing is known.
 std::string far_from_truth(const std::string& name, const LogZ& found, double known, double most,
                            const std::string& advice);
+/// The same of means, second moments and the target's own quantities; of each of the three one is enough where it is asked for.
+std::vector<std::string> moments_far_from_truth(const WeightedMoments& moments, const TargetInstance& target,
+                                                double most, const std::string& advice, bool one_of_each);
 /// Warns of numbers that are left out of the summary, for they are not finite.
 void warn_unless_finite(std::vector<std::string>& warnings, const std::string& name,
                         const std::vector<double>& values);

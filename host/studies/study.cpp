@@ -244,13 +244,14 @@ std::optional<StudyPart> run_evidence_setting(const StudySetting& s, const Prepa
   return part;
 }
 
+bool lists(const std::vector<std::string>& all, const std::string& label) {
+  return std::find(all.begin(), all.end(), label) != all.end();
+}
+
 /// UserError where going on would leave results out that are there: of settings that the study has no more, or has with other
 /// options, unless it is told to run these again.
 void refuse_other_results(const StudyArgs& command, const std::vector<std::string>& labels,
                           const std::vector<std::string>& fingerprints) {
-  const auto lists = [](const std::vector<std::string>& all, const std::string& label) {
-    return std::find(all.begin(), all.end(), label) != all.end();
-  };
   const auto found = labels_of_parts(command.out);
   for (const auto& [k, label] : found)
     if (!lists(labels, label))
@@ -288,15 +289,14 @@ bool run_study(const StudyArgs& command) {
   std::vector<std::string> labels;
   for (const auto& s : study.settings) labels.push_back(s.label);
   for (const auto& name : command.only)
-    if (std::find(labels.begin(), labels.end(), name) == labels.end())
+    if (!lists(labels, name))
       throw UserError("study " + study.name + " has no setting \"" + name + "\" (--only takes a label). " +
                       near_or_known(name, labels, "settings"));
   if (command.out.empty()) throw UserError("a study needs a folder for its results. Give --out DIR");
   // Every setting is built before the first one runs: a mistake in the last must not cost an hour.
   const auto file = std::filesystem::absolute(command.file);
   const auto chosen = [&](const StudySetting& s) {
-    return command.only.empty() ||
-           std::find(command.only.begin(), command.only.end(), s.label) != command.only.end();
+    return command.only.empty() || lists(command.only, s.label);
   };
   std::vector<Prepared> prepared;
   Targets built;
