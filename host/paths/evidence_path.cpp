@@ -21,7 +21,10 @@
 namespace lockstep {
 namespace {
 
-constexpr double kLinger = 0.2;      // of the levels of sequential Monte Carlo, again at the last
+// Transitions of sequential Monte Carlo at the last level, for each level; but at least so many: from a base near the target
+// there are few levels, and in as few transitions little is seen of where particles drift.
+constexpr double kLinger = 0.2;
+constexpr int kLeastLinger = 10;
 constexpr double kTrialShare = 0.1;  // of the gradients, for each pilot that is only tried
 // Where more of the first pilot's transitions diverge the target has parts that the usual step does not enter, tails that
 // bend or narrow: chains get there by way of the base, if that reaches so far.
@@ -114,12 +117,14 @@ struct PathResult {
 PathResult run_particles(RunContext context, const EvidenceJob& job, const PathBase& base) {
   const EvidenceConfig& c = job.config;
   PilotOptions p = pilot_options(c, base);
-  p.linger = kLinger;
   p.particles = p.seeds = 32 * c.groups;  // a small one first says how many levels there are
   const Pilot& trial = pilot_stage(context, "trial", base, p);
   if (!base.of_modes && trial.jump_acceptance < kIdleJumps) context.jumps.reset();
   double spent = base.gradients + trial.gradients;
-  const double each = trial.gradients / p.particles;  // trajectories are as long for any number of them
+  const double levels = double(trial.ladder.size());
+  p.linger = std::max(kLeastLinger, int(std::ceil(kLinger * levels)));
+  // Trajectories are as long for any number of particles.
+  const double each = trial.gradients / p.particles * (1 + p.linger / levels);
   p.seeds = c.seeds;
   double budget = first_round(c.gradients - spent, job.run.se);
   for (int round = 0;; ++round) {

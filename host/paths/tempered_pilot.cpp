@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "host/runs/state_moments.hpp"
 #include "targets/registry.hpp"
 
 namespace lockstep {
@@ -112,31 +113,40 @@ bool PilotRun::step() {
 }
 
 bool PilotRun::linger() {
-  const int most = int(std::ceil(options_.linger * double(found_.ladder.size())));
-  if (lingered_ == most) return false;
-  if (lingered_++ == 0) found_.drift = block_deltas();
+  if (lingered_ == options_.linger) return false;
+  if (lingered_++ == 0) found_.drift = block_means();
   particles_.linger();
-  if (lingered_ < most) return true;
-  const auto before = std::exchange(found_.drift, block_deltas());
-  for (std::size_t b = 0; b < before.size(); ++b) found_.drift[b] -= before[b];
+  if (lingered_ < options_.linger) return true;
+  const auto before = std::exchange(found_.drift, block_means());
+  for (std::size_t r = 0; r < before.size(); ++r)
+    for (std::size_t b = 0; b < before[r].size(); ++b) found_.drift[r][b] -= before[r][b];
   return true;
 }
 
-/// Means by weight over blocks of particles that lie side by side: resampling keeps their order, so that descendants of one
-/// are in one block, but for those at the ends.
-std::vector<double> PilotRun::block_deltas() const {
+/// As Pilot::drift has them, of the present. In blocks of particles that lie side by side: resampling keeps their order, so that
+/// descendants of one are in one block, but for those at the ends.
+std::vector<std::vector<double>> PilotRun::block_means() const {
   constexpr int kLarge = 256, kBlocks = 4;  // of a group
-  const auto delta = particles_.deltas();
+  const TargetInstance& target = *context_.target;
+  const MomentLayout layout{target.dim(), int(target.quantities().size())};
+  const auto delta = particles_.deltas(), position = particles_.position();
   const auto& log_weight = particles_.state().log_weight;
-  const int blocks = options_.groups * (particles_.particles() >= kLarge ? kBlocks : 1);
-  std::vector<double> mean(blocks), total(blocks);
-  for (std::size_t p = 0; p < delta.size(); ++p) {
-    const std::size_t b = p * std::size_t(blocks) / delta.size();
-    const double w = delta[p] < kNoWeight ? std::exp(log_weight[p]) : 0;
-    total[b] += w;
-    if (w > 0) mean[b] += w * delta[p];
+  const std::size_t n = delta.size(),
+                    blocks = options_.groups * (particles_.particles() >= kLarge ? kBlocks : 1);
+  std::vector<std::vector<double>> mean(1 + layout.rows() - MomentLayout::first, std::vector<double>(blocks));
+  std::vector<double> x(layout.dim);
+  for (std::size_t b = 0, p = 0; b < blocks; ++b) {
+    std::vector<double> sums(layout.rows());
+    for (; p * blocks < (b + 1) * n; ++p) {
+      const double w = delta[p] < kNoWeight ? std::exp(log_weight[p]) : 0;
+      for (int i = 0; i < layout.dim; ++i) x[i] = position[i * n + p];
+      add_state(target, layout, x.data(), w, sums);
+      if (w > 0) mean[0][b] += w * delta[p];
+    }
+    mean[0][b] /= sums[MomentLayout::count];
+    for (std::size_t r = 1; r < mean.size(); ++r)
+      mean[r][b] = sums[MomentLayout::first + r - 1] / sums[MomentLayout::count];
   }
-  for (int b = 0; b < blocks; ++b) mean[b] /= total[b];
   return mean;
 }
 
@@ -161,8 +171,8 @@ void PilotRun::record_level() {
 
 void PilotRun::tell() const {
   const SmcState& now = particles_.state();
-  const double lingered = double(lingered_) / std::max<double>(1, double(found_.ladder.size()));
-  context_.tell("pilot", (now.beta[0] + lingered) / (1 + options_.linger),
+  const double levels = std::max<double>(1, double(found_.ladder.size()));
+  context_.tell("pilot", (now.beta[0] + lingered_ / levels) / (1 + options_.linger / levels),
                 {particles_.total_gradients(), now.divergences});
 }
 

@@ -17,8 +17,7 @@ struct PilotOptions {
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;
   double longest = 1;  // step in beta from level to level
-  double linger =
-      0;  // transitions at beta = 1 after the last level, for each level: what particles drift there
+  int linger = 0;      // transitions at beta = 1 after the last level: what particles drift there
 };
 
 /// What a pilot found: everything that is then frozen, and where chains begin.
@@ -35,10 +34,11 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0, divergences = 0;
   double jump_acceptance = NAN;  // where particles jump between modes
-  /// [block]: by how much the mean of Delta = log base - log (target / zeta) over a block of particles, by weight, changed
-  /// while they lingered at beta = 1. Weighted particles are of the target, which transitions keep: but for chance nothing
-  /// changes, unless most of them are where few should be.
-  std::vector<double> drift;
+  /// [row][block]: by how much means over a block of particles, by weight, changed while they lingered at beta = 1: of
+  /// Delta = log base - log (target / zeta), then of what MomentLayout has from `first` on, without the covariance. Weighted
+  /// particles are of the target, which transitions keep: but for chance nothing changes, unless most of them are where few
+  /// should be.
+  std::vector<std::vector<double>> drift;
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;
@@ -104,7 +104,7 @@ class PilotRun {
  private:
   void record_level();
   bool linger();
-  std::vector<double> block_deltas() const;
+  std::vector<std::vector<double>> block_means() const;
 
   const RunContext& context_;
   PilotOptions options_;
