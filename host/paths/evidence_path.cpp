@@ -21,8 +21,8 @@
 namespace lockstep {
 namespace {
 
-// Transitions of sequential Monte Carlo at the last level, for each level; but at least so many: from a base near the target
-// there are few levels, and in as few transitions little is seen of where particles drift.
+// Transitions of sequential Monte Carlo at the last level, for each level; but at least so many for moments: from a base near
+// the target there are few levels, and in as few transitions little is seen of where these drift.
 constexpr double kLinger = 0.2;
 constexpr int kLeastLinger = 10;
 constexpr double kTrialShare = 0.1;  // of the gradients, for each pilot that is only tried
@@ -122,7 +122,8 @@ PathResult run_particles(RunContext context, const EvidenceJob& job, const PathB
   if (!base.of_modes && trial.jump_acceptance < kIdleJumps) context.jumps.reset();
   double spent = base.gradients + trial.gradients;
   const double levels = double(trial.ladder.size());
-  p.linger = std::max(kLeastLinger, int(std::ceil(kLinger * levels)));
+  p.linger_of_delta = int(std::ceil(kLinger * levels));
+  p.linger = std::max(kLeastLinger, p.linger_of_delta);
   // Trajectories are as long for any number of particles.
   const double each = trial.gradients / p.particles * (1 + p.linger / levels);
   p.seeds = c.seeds;

@@ -116,10 +116,12 @@ bool PilotRun::linger() {
   if (lingered_ == options_.linger) return false;
   if (lingered_++ == 0) found_.drift = block_means();
   particles_.linger();
-  if (lingered_ < options_.linger) return true;
-  const auto before = std::exchange(found_.drift, block_means());
-  for (std::size_t r = 0; r < before.size(); ++r)
-    for (std::size_t b = 0; b < before[r].size(); ++b) found_.drift[r][b] -= before[r][b];
+  const bool of_delta = lingered_ == options_.linger_of_delta, last = lingered_ == options_.linger;
+  if (!of_delta && !last) return true;
+  const auto now = block_means();
+  for (std::size_t r = 0; r < now.size(); ++r)
+    for (std::size_t b = 0; b < now[r].size() && (r == 0 ? of_delta : last); ++b)
+      found_.drift[r][b] = now[r][b] - found_.drift[r][b];
   return true;
 }
 

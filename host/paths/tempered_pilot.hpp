@@ -17,7 +17,8 @@ struct PilotOptions {
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;
   double longest = 1;  // step in beta from level to level
-  int linger = 0;      // transitions at beta = 1 after the last level: what particles drift there
+  /// Transitions at beta = 1 after the last level: what particles drift there, Delta in the first of them.
+  int linger = 0, linger_of_delta = 0;
 };
 
 /// What a pilot found: everything that is then frozen, and where chains begin.
@@ -35,7 +36,7 @@ struct Pilot {
   double acceptance = 0, gradients = 0, divergences = 0;
   double jump_acceptance = NAN;  // where particles jump between modes
   /// [row][block]: by how much means over a block of particles, by weight, changed while they lingered at beta = 1: of
-  /// Delta = log base - log (target / zeta), then of what MomentLayout has from `first` on, without the covariance. Weighted
+  /// Delta = log base - log (target / zeta), in the first transitions, then of what MomentLayout has from `first` on, without the covariance. Weighted
   /// particles are of the target, which transitions keep: but for chance nothing changes, unless most of them are where few
   /// should be.
   std::vector<std::vector<double>> drift;

@@ -29,7 +29,8 @@ TEST_F(PilotFiles, PilotsGoOnFromEveryLevel) {
   EXPECT_EQ(again.taken_out(), base.taken_out());
   EXPECT_EQ(again.how, "by hand");
   EXPECT_EQ(again.warning, "none");
-  const PilotOptions options{.groups = 4, .particles = 256, .seeds = 32, .moves = 2, .linger = 0.3};
+  const PilotOptions options{
+      .groups = 4, .particles = 256, .seeds = 32, .moves = 2, .linger = 3, .linger_of_delta = 2};
   const Pilot found = expect_same_from_every_level(
       folder_, [&] { return std::make_unique<PilotRun>(context, again, options); });
   EXPECT_EQ(found.ladder.front(), 0);
@@ -40,7 +41,8 @@ TEST_F(PilotFiles, PilotsGoOnFromEveryLevel) {
   EXPECT_EQ(found.last, once.last);
   EXPECT_EQ(found.step_size, once.step_size);
   EXPECT_EQ(found.drift, once.drift);
-  EXPECT_EQ(found.drift.size(), 4u);
+  ASSERT_EQ(found.drift.size(), 1 + 2 * mean.size() + target->quantities().size());
+  EXPECT_EQ(found.drift[0].size(), 4u);
 }
 
 /// Weighted particles stay what they are; what they were is not compared with itself.
@@ -53,14 +55,17 @@ TEST(Pilots, ParticlesOfTheTargetDoNotDrift) {
       PathBase::from_moments(Eigen::VectorXd::Constant(d, 1), Eigen::MatrixXd::Identity(d, d) * 4, 1, 0, "");
   PilotOptions options{.groups = 8, .particles = 8 * 512, .seeds = 8};
   const double without = run_pilot(context, base, options).gradients;
-  options.linger = 0.25;
+  options.linger = options.linger_of_delta = 3;
   const Pilot found = run_pilot(context, base, options);
-  ASSERT_EQ(found.drift.size(), 32u);
-  const LogZ drift = block_mean(found.drift).value();
-  EXPECT_LT(std::abs(drift.estimate), 4 * drift.se);
-  EXPECT_GT(drift.se, 1e-3);
-  EXPECT_LT(drift.se, 0.2);
-  const double transitions = std::ceil(0.25 * double(found.ladder.size())) * options.particles;
+  ASSERT_EQ(found.drift.size(), 1u + 2 * d);
+  for (const auto& of_blocks : found.drift) {
+    ASSERT_EQ(of_blocks.size(), 32u);
+    const LogZ drift = block_mean(of_blocks).value();
+    EXPECT_LT(std::abs(drift.estimate), 4 * drift.se);
+    EXPECT_GT(drift.se, 1e-3);
+    EXPECT_LT(drift.se, 0.2);
+  }
+  const double transitions = 3.0 * options.particles;
   EXPECT_NEAR(found.gradients - without, transitions * (options.num_leapfrog + 0.5), 0.5 * transitions);
 }
 
