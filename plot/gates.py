@@ -183,6 +183,9 @@ GATES = {
                     "follow, so that part is entered too seldom.",
                     "Raise sampler.target_acceptance (0.95), look in the corner plot where they are, and "
                     "reparametrise the target there."),
+    "ends": (lambda run: None, "at most 4 % of the draws",
+             "Farthest draws of something from which trajectories are lost: chains do not get into what lies beyond.",
+             "Raise sampler.target_acceptance (0.95), or reparametrise the target there."),
     "weight_ess": (weight_ess, weights_needed,
                    "Effective number of weighted draws behind the estimates.",
                    "A few draws carry the weight, and errors are not to be relied on. More gradients; for annealing "

@@ -156,9 +156,8 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   describe(s, run, target, context, "sample");
   const ModesVerdict modes = judge_modes(r, 0, e, context.threads);
   widen(e, modes.least);
-  const std::string lost = warning_of(figures.lost, e, target);
-  widen(e, figures.lost);
   auto failed = failed_gates(e, r, 0, config);
+  const std::string lost = judge_ends(failed, figures.lost, e, target);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_short_chains(failed, e);
   judge(s, failed);

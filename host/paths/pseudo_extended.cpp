@@ -66,9 +66,8 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
   f.judge_modes(lockstep::judge_modes(r, 0, e, context.threads));
-  if (const auto lost = warning_of(figures.lost, f.moments, *context.target); !lost.empty())
+  if (const auto lost = judge_ends(f.failed, figures.lost, f.moments, *context.target); !lost.empty())
     f.warnings.push_back(lost);
-  widen(f.moments, figures.lost);
   f.warn(judge_given(*context.target, run.init, run.modes, r.modes[0]));
   if (const std::string apart = judge_short_chains(f.failed, e); !apart.empty()) f.warnings.push_back(apart);
   f.diagnostics.counters = counters_of(r.units[0], *c.pseudo_extended.transition);

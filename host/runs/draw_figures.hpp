@@ -21,7 +21,7 @@ struct DrawFigures {
   /// R-hat of the log density, by its values: chains that stay in what is dense and narrow, or about it, differ in it most, and
   /// hardly in ranks of coordinates where few do.
   double log_density_rhat = NAN;
-  MomentErrors lost;  // of samplers that lose trajectories by their energy alone
+  LostEnds lost;  // of samplers that lose trajectories by their energy alone
   int chains = 0;
   std::int64_t draws = 0, every = 1;  // of each chain; iterations from one to the next
 };

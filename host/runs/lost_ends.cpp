@@ -15,9 +15,9 @@ constexpr double kLostShare = 0.2;
 constexpr std::size_t kLeast = 8, kLeastLost = 3, kMostOfAll = 20;  // draws; of these; one in so many
 constexpr double kWorthSaying = 1.5;
 
-/// What the ends of f add to its mean, and to that of its square; 0 where it has none.
+/// What the ends of f add to its mean, and to that of its square, and the larger one's share of all draws; 0 where it has none.
 struct Added {
-  double first = 0, second = 0;
+  double first = 0, second = 0, share = 0;
 };
 
 class Ends {
@@ -31,7 +31,8 @@ class Ends {
     if (*least == *most || !std::all_of(f_.begin(), f_.end(), [](double x) { return std::isfinite(x); }))
       return {};
     const Added above = added_by(std::greater<>()), below = added_by(std::less<>());
-    return {std::hypot(above.first, below.first), std::hypot(above.second, below.second)};
+    return {std::hypot(above.first, below.first), std::hypot(above.second, below.second),
+            std::max(above.share, below.share)};
   }
 
  private:
@@ -54,8 +55,9 @@ class Ends {
     const auto end = order_.begin() + std::ptrdiff_t(most + 1);
     std::nth_element(order_.begin(), end, order_.end(), farther_draw);
     std::sort(order_.begin(), end, farther_draw);
-    Added sum;
-    for (std::size_t m = size_of_end(most); m-- > 0;) {
+    const std::size_t size = size_of_end(most);
+    Added sum{.share = double(size) / n};
+    for (std::size_t m = size; m-- > 0;) {
       const double x = f_[order_[m]];
       sum.first += (x - mean) / n;
       sum.second += (x * x - square) / n;
@@ -76,33 +78,50 @@ bool loses_by_energy(const TransitionInfo& t, int modes) {
                                     [](const auto& name) { return name.starts_with("rejected_"); }));
 }
 
-MomentErrors lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
-                       int threads) {
+LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
+                   int threads) {
   const std::size_t n = lost.size(), each = n == 0 ? 0 : values.size() / n;
-  MomentErrors ends;
+  LostEnds ends;
   if (n < kLeast * kMostOfAll || std::accumulate(lost.begin(), lost.end(), std::size_t(0)) < kLeastLost)
     return ends;
-  ends = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
+  MomentErrors& least = ends.least;
+  least = {std::vector<double>(dim), std::vector<double>(dim), std::vector<double>(each - dim)};
+  std::vector<double> share(each);
 #pragma omp parallel for schedule(dynamic) num_threads(std::min(threads, int(each)))
   for (std::size_t i = 0; i < each; ++i) {
     std::vector<double> f(n);
     for (std::size_t k = 0; k < n; ++k) f[k] = values[k * each + i];
     const Added by = Ends(f, lost).added();
-    (i < dim ? ends.mean[i] : ends.quantity[i - dim]) = by.first;
-    if (i < dim) ends.second[i] = by.second;
+    (i < dim ? least.mean[i] : least.quantity[i - dim]) = by.first;
+    if (i < dim) least.second[i] = by.second;
+    share[i] = by.share;
   }
+  const auto largest = std::max_element(share.begin(), share.end());
+  ends.largest = *largest;
+  ends.of = std::size_t(largest - share.begin());
   return ends;
 }
 
-std::string warning_of(const MomentErrors& lost, const WeightedMoments& m, const TargetInstance& target) {
+std::string judge_ends(std::vector<std::string>& failed, const LostEnds& lost, WeightedMoments& m,
+                       const TargetInstance& target) {
+  const auto &names = target.names(), &quantities = target.quantities();
   double most = kWorthSaying;
   std::string where;
-  const auto look = [&](const std::vector<double>& least, const std::vector<double>& se, const auto& names) {
+  const auto look = [&](const std::vector<double>& least, const std::vector<double>& se, const auto& of) {
     for (std::size_t i = 0; i < least.size(); ++i)
-      if (least[i] > most * se[i]) most = least[i] / se[i], where = names[i];
+      if (least[i] > most * se[i]) most = least[i] / se[i], where = of[i];
   };
-  look(lost.mean, m.mean_se, target.names());
-  look(lost.quantity, m.quantity_se, target.quantities());
+  look(lost.least.mean, m.mean_se, names);
+  look(lost.least.quantity, m.quantity_se, quantities);
+  widen(m, lost.least);
+  if (lost.largest > kMostOfEnd) {
+    failed.push_back("ends");
+    return fmt::format(
+        "trajectories from the farthest draws of {}, {:.2g} of all or more, are lost: chains have not come "
+        "into what lies beyond; "
+        "raise sampler.target_acceptance",
+        lost.of < names.size() ? names[lost.of] : quantities[lost.of - names.size()], lost.largest);
+  }
   if (where.empty()) return "";
   return fmt::format(
       "trajectories from the farthest draws of {} are lost: there may be more of its tail. Errors allow for "

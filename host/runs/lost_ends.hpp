@@ -9,9 +9,12 @@
 
 namespace lockstep {
 
-/// A trajectory that would be accepted less often than this is lost: the exact one is accepted always, and one of a step that
-/// suits the target misses by seven nats never.
-inline constexpr float kLostTrajectory = 1e-3f;
+/// A trajectory that would be accepted less often than this (of the No-U-turn sampler: its states, on average) is lost: the
+/// exact one is accepted always, and one of a step that suits the target misses by four nats hardly ever.
+inline constexpr float kLostTrajectory = 0.02f;
+/// An end of more of all draws is no end: chains have not come into what lies beyond, and nothing tells how much that is. Right
+/// runs of eight targets have .03 at most.
+inline constexpr double kMostOfEnd = 0.04;
 
 /// Trajectories that are rejected for nothing else: not those of wormholes where there are any, between two modes, which are
 /// refused for want of a way back too, nor single steps, which are meant to be rejected.
@@ -22,12 +25,18 @@ bool loses_by_energy(const TransitionInfo& transition, int modes);
 /// farthest m draws, 8 to a twentieth of all, the most of which a fifth, and three, are lost; it adds sum (f - mean f) / N of all
 /// N draws, which is about what is missing beyond it. Not seen is what a jump between modes after a lost trajectory hides.
 ///
-/// values: [draw][each], coordinates first; lost: [draw]. Empty where no trajectory is lost.
-MomentErrors lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
-                       int threads);
+struct LostEnds {
+  MomentErrors least;  // empty where no trajectory is lost
+  double largest = 0;  // end, of all draws
+  std::size_t of = 0;  // which functional, coordinates first
+};
+/// values: [draw][each], coordinates first; lost: [draw].
+LostEnds lost_ends(const std::vector<double>& values, const std::vector<char>& lost, std::size_t dim,
+                   int threads);
 
-/// Where errors of means grow by half or more; else "".
-std::string warning_of(const MomentErrors& lost, const WeightedMoments& moments,
+/// Makes errors of moments no smaller than what ends add, and fails gate `ends` where one is larger than kMostOfEnd. Returns the
+/// warning: then, and where errors of means grow by half or more; else "".
+std::string judge_ends(std::vector<std::string>& failed, const LostEnds& lost, WeightedMoments& moments,
                        const TargetInstance& target);
 
 }  // namespace lockstep

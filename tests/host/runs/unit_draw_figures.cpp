@@ -41,8 +41,8 @@ TEST(DrawFigures, AreOfAllChains) {
   EXPECT_EQ(some.draws, 114);
   EXPECT_EQ(some.every, 9);
   EXPECT_EQ(seen.log_density_rhat, all.log_density_rhat);
-  ASSERT_EQ(all.lost.mean.size(), 10u);
-  EXPECT_EQ(seen.lost.second, all.lost.second);
+  ASSERT_EQ(all.lost.least.mean.size(), 10u);
+  EXPECT_EQ(seen.lost.least.second, all.lost.least.second);
   EXPECT_GT(all.log_density_rhat, 1.01);  // of 16 independent draws sqrt(1 + 1 / 16)
   EXPECT_LT(all.log_density_rhat, 1.05);
   for (std::size_t i = 0; i < 19; ++i) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "tests/support/sampler_run.hpp"
@@ -39,7 +40,10 @@ TEST(LostEnds, HoldWhatIsMissing) {
   for (const std::uint64_t seed : {1, 2, 3})
     for (const double sign : {1.0, -1.0}) {
       const Cut cut(seed, sign);
-      const MomentErrors ends = lost_ends(cut.values, cut.lost, 2, 2);
+      const LostEnds found = lost_ends(cut.values, cut.lost, 2, 2);
+      const MomentErrors& ends = found.least;
+      EXPECT_EQ(found.of, 1u);
+      EXPECT_LT(found.largest, kMostOfEnd);
       ASSERT_EQ(ends.mean.size(), 2u);
       EXPECT_GT(1.5 - cut.mean, 0.01);
       for (const auto& [told, missing] :
@@ -49,7 +53,7 @@ TEST(LostEnds, HoldWhatIsMissing) {
       }
       EXPECT_EQ(ends.mean[0], 0) << "no more of a normal's farthest draws are lost than of others";
       EXPECT_TRUE(ends.quantity.empty());
-      const MomentErrors of_quantity = lost_ends(cut.values, cut.lost, 1, 2);
+      const MomentErrors of_quantity = lost_ends(cut.values, cut.lost, 1, 2).least;
       ASSERT_EQ(of_quantity.quantity.size(), 1u);
       EXPECT_EQ(of_quantity.quantity[0], ends.mean[1]);
     }
@@ -60,10 +64,10 @@ TEST(LostEnds, AreNoneWhereTrajectoriesAreLostAnywhere) {
   std::mt19937_64 random(5);
   std::bernoulli_distribution lost(0.02);
   for (char& one : cut.lost) one = lost(random);
-  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).mean, ::testing::Each(0.0));
+  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).least.mean, ::testing::Each(0.0));
   cut.lost.assign(kDraws, 0);
-  EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).mean.empty());
-  EXPECT_TRUE(lost_ends({}, {}, 0, 1).mean.empty());
+  EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).least.mean.empty());
+  EXPECT_TRUE(lost_ends({}, {}, 0, 1).least.mean.empty());
 }
 
 TEST(LostEnds, AreOfTrajectoriesThatOnlyTheirEnergyRejects) {
@@ -87,29 +91,53 @@ TEST(LostEnds, TakeTiesTogether) {
   std::vector<char> lost(kDraws, 0);
   std::fill_n(values.begin(), 1000, 1.0);
   std::fill_n(lost.begin(), 100, 1);  // a tenth of them
-  EXPECT_THAT(lost_ends(values, lost, 1, 1).mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
   std::fill_n(lost.begin(), 300, 1);
-  EXPECT_NEAR(lost_ends(values, lost, 1, 1).mean[0], 1000.0 / kDraws * (1 - 1000.0 / kDraws), 1e-12);
+  EXPECT_NEAR(lost_ends(values, lost, 1, 1).least.mean[0], 1000.0 / kDraws * (1 - 1000.0 / kDraws), 1e-12);
   values[0] = INFINITY;
-  EXPECT_THAT(lost_ends(values, lost, 1, 1).mean, ::testing::ElementsAre(0.0));
-  EXPECT_THAT(lost_ends(std::vector<double>(kDraws, 0.1), lost, 1, 1).mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(values, lost, 1, 1).least.mean, ::testing::ElementsAre(0.0));
+  EXPECT_THAT(lost_ends(std::vector<double>(kDraws, 0.1), lost, 1, 1).least.mean,
+              ::testing::ElementsAre(0.0));
 }
 
 TEST(LostEnds, AreSaidWhereErrorsGrow) {
   const auto target = build_target(
       testing::run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 2}}}));
   const Cut cut(6);
-  const MomentErrors ends = lost_ends(cut.values, cut.lost, 2, 1);
+  const LostEnds found = lost_ends(cut.values, cut.lost, 2, 1);
+  const MomentErrors& ends = found.least;
   WeightedMoments m;
   m.mean_se = m.mean_unscaled_se = m.second_se = {0.004, 0.004};
-  const std::string said = warning_of(ends, m, *target);
+  std::vector<std::string> failed;
+  const std::string said = judge_ends(failed, found, m, *target);
   EXPECT_THAT(said, ::testing::HasSubstr("farthest draws of x[1] are lost"));
   EXPECT_THAT(said, ::testing::HasSubstr("raise sampler.target_acceptance"));
-  widen(m, ends);
+  EXPECT_THAT(failed, ::testing::IsEmpty());
   EXPECT_EQ(m.mean_se[0], 0.004);
   EXPECT_EQ(m.mean_se[1], ends.mean[1]);
   EXPECT_EQ(m.second_se[1], ends.second[1]);
-  EXPECT_EQ(warning_of(ends, m, *target), "");
+  EXPECT_EQ(judge_ends(failed, found, m, *target), "");
+}
+
+// Where a wall keeps chains out of a part, what is seen of it says nothing of how much that is.
+TEST(LostEnds, ThatAreTooLargeFail) {
+  const auto target = build_target(
+      testing::run_of({.target = "gaussian", .sampler = "hmc", .target_settings = {{"dim", 1}}}));
+  std::vector<double> values(kDraws);
+  std::iota(values.begin(), values.end(), 0.0);
+  for (const double share : {0.035, 0.045}) {
+    std::vector<char> lost(kDraws, 0);
+    for (std::size_t i = 0; i < std::size_t(share * kDraws); i += 4) lost[kDraws - 1 - i] = 1;
+    WeightedMoments m;
+    m.mean_se = m.mean_unscaled_se = m.second_se = {1e9};
+    std::vector<std::string> failed;
+    const std::string said = judge_ends(failed, lost_ends(values, lost, 1, 1), m, *target);
+    EXPECT_EQ(failed.size(), share > kMostOfEnd ? 1u : 0u);
+    if (share > kMostOfEnd) {
+      EXPECT_EQ(failed, std::vector<std::string>{"ends"});
+      EXPECT_THAT(said, ::testing::HasSubstr("have not come into what lies beyond"));
+    }
+  }
 }
 
 }  // namespace
