@@ -183,7 +183,7 @@ GATES = {
                     "follow, so that part is entered too seldom.",
                     "Raise sampler.target_acceptance (0.95), look in the corner plot where they are, and "
                     "reparametrise the target there."),
-    "ends": (lambda run: None, "at most 4 % of the draws",
+    "ends": (lambda run: None, "at most 8 % of the draws",
              "Farthest draws of something from which trajectories are lost: chains do not get into what lies beyond.",
              "Raise sampler.target_acceptance (0.95), or reparametrise the target there."),
     "weight_ess": (weight_ess, weights_needed,
@@ -194,7 +194,8 @@ GATES = {
                     "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by "
                     "chains that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
     "drift": (difference, "0 in its 99.7 % interval",
-              "log Z from the second half of the run less that from the first.",
+              "log Z from the second half of the run less that from the first; of smc, what particles move as they go on at "
+              "β = 1 (moments too: the warnings name one).",
               "The run had not settled. More --gradients, or a larger sampler.discard."),
     "estimators_disagree": (estimators, lambda run: "within 5 standard errors" if run.get("sampler", "name") == "bdmc" else
                             "within the 99.7 % interval of the worse", "Two estimates of log Z by different routes.",
@@ -211,8 +212,10 @@ GATES = {
               "log Z beside that of the particles of the pilot: apart by more than 3 nats and 5 errors is too much.",
               "Run longer, or from another base: one of the two has missed modes."),
     "scout": (particles("scout_log_z"), "no contradiction",
-              "log Z beside that of the particles of the scout: apart by more than 3 nats and 5 errors is too much.",
-              "Run longer, with more sampler.scout_particles: one of the two has missed modes."),
+              "Particles of the scout beside the run: log Z apart by more than 3 nats and 5 errors is too much, and so is "
+              "being 1.4 times as wide as the draws.",
+              "Run longer, with smaller steps (sampler.target_acceptance) or more sampler.scout_particles: one of the two "
+              "has missed modes, or a tail."),
     "ancestors": (lambda run: worst(run, "least_ancestors"), "at least 20 in each group",
                   "First particles from which those at the end descend.",
                   "A few ancestors stand for all: more --gradients, or a smaller sampler.rate."),

@@ -41,6 +41,7 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   };
   const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
   all = advice_of(r.units[0], *config.transition);
+  if (const auto wider = wider_scout(e, r, 0, config)) all.push_back(warning_of(*wider, target.names()));
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)

@@ -65,6 +65,8 @@ MethodResult run_pseudo_extended(const RunContext& context, const EvidenceJob& j
   f.interrupted = r.interrupted;
   f.failed = failed_gates(e, r, 0, c.pseudo_extended);
   f.warnings = advice_of(r.units[0], *c.pseudo_extended.transition);
+  if (const auto wider = wider_scout(e, r, 0, c.pseudo_extended))
+    f.warnings.push_back(warning_of(*wider, context.target->names()));
   f.judge_modes(lockstep::judge_modes(r, 0, e, context.threads));
   if (const auto lost = judge_ends(f.failed, figures.lost, f.moments, *context.target); !lost.empty())
     f.warnings.push_back(lost);

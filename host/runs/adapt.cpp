@@ -205,6 +205,7 @@ class WarmUp {
       f.scout_gradients = found_.gradients;
       f.scout_log_z = found_.log_z;
       f.scout_log_z_se = found_.log_z_se;
+      f.scout_variance = found_.variance;
       if (config_.metric != "unit" && !config_.windows) f.scale = found_.sd;
     }
     if (bridge) {

@@ -20,6 +20,7 @@ void Frozen::spread(int units) {
         &scout_gradients, &search_gradients, &warmup_gradients, &scout_log_z, &scout_log_z_se})
     each(*v);
   each(full_base);
+  each(scout_variance);
 }
 
 TiltedIntegral integral_of(const SamplerConfig& config, const Frozen& frozen, std::size_t unit) {

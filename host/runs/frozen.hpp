@@ -22,6 +22,7 @@ struct Frozen {
   std::vector<double> bend;                        // [unit][4]; empty: 0
   std::vector<double> scout_gradients, search_gradients, warmup_gradients;
   std::vector<double> scout_log_z, scout_log_z_se;
+  std::vector<LogZ> scout_variance;  // [unit][axis]: of its particles
   std::vector<BaseBridge> bridge;    // [unit], where the sampler gives log Z
   std::vector<double> warmup_log_z;  // [unit], where warm-up widened the base (base_widening.hpp); else NaN
 
@@ -43,6 +44,7 @@ struct Frozen {
     archive("warmup_gradients", warmup_gradients);
     archive("scout_log_z", scout_log_z);
     archive("scout_log_z_se", scout_log_z_se);
+    archive("scout_variance", scout_variance);
     archive("warmup_log_z", warmup_log_z);
     archive("bridge", bridge);
   }

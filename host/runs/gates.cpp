@@ -69,9 +69,10 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
   if (config.model.learned) gate("round_trips", !(e.beta_spread > kMostSpread));
   const auto base_sd = learned_base_sd(run, unit, config);
   if (!base_sd.empty()) gate("base", times_as_wide(e, base_sd) <= kNarrow);
+  const Frozen& f = run.frozen;
+  bool agrees = !wider_scout(e, run, unit, config);
   if (!run.log_z.empty()) {
     const LogZ& z = run.log_z[unit];
-    const Frozen& f = run.frozen;
     gate("log_z", std::isfinite(z.estimate) && std::isfinite(z.se));
     if (!f.scout_log_z.empty()) {
       const LogZ scout{f.scout_log_z[unit], f.scout_log_z_se[unit]};
@@ -79,13 +80,40 @@ std::vector<std::string> failed_gates(const Estimates& e, const ChainRunResult& 
       const LogZ seen{f.warmup_log_z[unit], 0};
       const bool lost =
           held_by_modes(run, unit, z.estimate) || (std::isfinite(seen.estimate) && !contradicts(z, seen));
-      gate("scout", !contradicts(z, scout) || (z.estimate > scout.estimate && lost));
+      agrees = agrees && (!contradicts(z, scout) || (z.estimate > scout.estimate && lost));
     }
   }
+  gate("scout", agrees);
   for (const TransitionGate& own : config.transition->gates)
     gate(config.transition->counters[own.counter].c_str(),
          !own.fails || counted(run.units[unit], own) <= own.most);
   return failed;
+}
+
+std::optional<WiderScout> wider_scout(const Estimates& e, const ChainRunResult& run, std::size_t unit,
+                                      const SamplerConfig& config) {
+  constexpr double kErrors = 4;
+  const Frozen& f = run.frozen;
+  if (f.scout_variance.empty() || std::isfinite(config.model.box) ||
+      held_by_modes(run, unit, f.scout_log_z[unit]))
+    return {};
+  WiderScout widest{-1, kNarrow};
+  const std::size_t d = e.mean.size();
+  for (std::size_t i = 0; i < d; ++i) {
+    const LogZ& scout = f.scout_variance[unit * d + i];
+    const double variance = e.variance(int(i)), times = std::sqrt(scout.estimate / variance);
+    if (times > widest.times && scout.estimate - variance > kErrors * std::hypot(scout.se, e.second_se[i]))
+      widest = {int(i), times};
+  }
+  return widest.axis < 0 ? std::nullopt : std::optional(widest);
+}
+
+std::string warning_of(const WiderScout& scout, const std::vector<std::string>& names) {
+  return fmt::format(
+      "the scout's particles are {:.2g} times as wide as the draws along {}: chains have not come into its "
+      "tails; more "
+      "--iterations, or raise sampler.target_acceptance",
+      scout.times, names[scout.axis]);
 }
 
 std::string judge_short_chains(std::vector<std::string>& failed, const Estimates& e) {
@@ -97,6 +125,14 @@ std::string judge_short_chains(std::vector<std::string>& failed, const Estimates
         "R-hat of single chains is {:.2g}: each is worth some {:.1g} independent draws, and groups agree "
         "because they began alike; more --iterations",
         r, 1 / (r * r - 1));
+  }
+  if (e.effective_draws < kLeastEffective) {
+    failed.push_back("length");
+    return fmt::format(
+        "the draws of a coordinate, or its tails, are worth {:.0f} independent ones (ess_bulk, ess_tail), "
+        "too few to go by; more "
+        "--iterations",
+        e.effective_draws);
   }
   if (freedom < kLeastFreedom) {
     failed.push_back("length");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a run says of its own trustworthiness: the gates, and the verdict that they add up to. No truth is read.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace lockstep {
 inline constexpr std::int64_t kLeastIterations = 100;
 inline constexpr double kLeastFreedom = 8;  // degrees of freedom of the standard errors of means
 inline constexpr double kLeastOfOnePass = 5e4;
+inline constexpr double kLeastEffective = 100;  // draws, bulk and tail
 /// R-hat of single chains over which short ones have not left where they began, though groups of them agree: R^2 - 1 is one over
 /// the number of independent draws that one chain is worth, which are then two.
 inline constexpr double kChainsApart = 1.2;
@@ -29,14 +31,26 @@ std::string verdict_of(const std::vector<std::string>& failed);
 /// rhat, nested_rhat: at most 1.05 on every axis. acceptance: in [.2, .99]. divergences: under 1 % of the
 /// transitions. weight_ess: at least 10 per reported mean. base, of a learned one: the target is at most
 /// kNarrow times as wide. log_z, where the sampler gives it: finite. scout: log Z does not contradict the
-/// particles', or is the higher and what the modes found hold, or what the warm-up saw that widened the base.
+/// particles', or is the higher and what the modes found hold, or what the warm-up saw that widened the base; and
+/// these are not wider (wider_scout).
 /// round_trips, where inverse temperatures are part of the state: Estimates::beta_spread is at most
 /// kMostSpread. And those that the transition declares, each by the name of its counter.
 std::vector<std::string> failed_gates(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 
-/// The last gate of a run that fails no other, `length`: where R-hat is nested, that of single chains is at most kChainsApart; and
-/// errors of means have kLeastFreedom degrees of freedom. Returns the warning, or "".
+/// What the particles that went before are, along the axis where they are widest beside a run.
+struct WiderScout {
+  int axis;
+  double times;  // as wide
+};
+/// Where that is over kNarrow, and by 4 joint errors of the variances: chains have not come into tails that particles have been
+/// in. Nothing where the modes found hold half of the target or more, which say what is right, or in a box.
+std::optional<WiderScout> wider_scout(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
+                                      const SamplerConfig& config);
+std::string warning_of(const WiderScout& scout, const std::vector<std::string>& names);
+
+/// The last gate of a run that fails no other, `length`: where R-hat is nested, that of single chains is at most kChainsApart, else
+/// draws are worth kLeastEffective; and errors of means have kLeastFreedom degrees of freedom. Returns the warning, or "".
 std::string judge_short_chains(std::vector<std::string>& failed, const Estimates& estimates);
 
 /// What the transition of a unit has counted, by name.

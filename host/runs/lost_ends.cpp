@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kLostShare = 0.2;
-constexpr std::size_t kLeast = 8, kLeastLost = 3, kMostOfAll = 20;  // draws; of these; one in so many
+constexpr std::size_t kLeast = 8, kLeastLost = 3, kMostOfAll = 10;  // draws; of these; one in so many
 constexpr double kWorthSaying = 1.5;
 
 /// What the ends of f add to its mean, and to that of its square, and the larger one's share of all draws; 0 where it has none.

@@ -52,6 +52,21 @@ void ScoutResult::measure(std::size_t unit) {
   }
 }
 
+void ScoutResult::measure_variance(std::size_t unit) {
+  constexpr int kBlocks = 32;
+  const double* x = position.data() + unit * particles * dim;
+  for (int i = 0; i < dim; ++i) {
+    std::vector<double> square(kBlocks);
+    for (int b = 0, p = 0; b < kBlocks; ++b) {
+      const int first = p;
+      for (; p * kBlocks < (b + 1) * particles; ++p)
+        square[b] += std::pow(x[std::size_t(p) * dim + i] - mean[unit * dim + i], 2);
+      square[b] /= std::max(1, p - first);
+    }
+    variance.push_back(block_mean(square).value());
+  }
+}
+
 double most_scout_gradients(std::int64_t particles) {
   return double(kMaxLevels - 1) * kMoves * kLeapfrog * double(particles);
 }
@@ -172,7 +187,10 @@ void Scout::tell() const {
 }
 
 ScoutResult Scout::finish() {
-  for (std::size_t u = 0; u < units_.size(); ++u) include_known(found_, u, known_);
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    found_.measure_variance(u);
+    include_known(found_, u, known_);
+  }
   return std::move(found_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <Eigen/Core>
 
+#include "host/estimators/log_sums.hpp"
 #include "host/runs/smc_sampler.hpp"
 
 namespace lockstep {
@@ -11,6 +12,8 @@ struct ScoutResult {
   int particles = 0, dim = 0;
   std::vector<double> position;  // equally weighted draws of the target, roughly
   std::vector<double> mean, sd;
+  std::vector<LogZ>
+      variance;  // before points that the user knows were made room for; errors as block_mean has them
   std::vector<double> log_z, log_z_se;  // with a rough standard error
   std::vector<double> gradients;        // target gradients spent
   std::vector<int> levels;
@@ -18,6 +21,9 @@ struct ScoutResult {
   /// Mean and standard deviations of a unit, of its particles as they are: summed one after the other, for in which order
   /// Eigen would goes by where the memory lies.
   void measure(std::size_t unit);
+  /// Variances with errors by blocks of particles that lie side by side, which resampling keeps in order: descendants of one
+  /// are in one block.
+  void measure_variance(std::size_t unit);
 
   template <class Archive>
   void fields(Archive& archive) {
@@ -26,6 +32,7 @@ struct ScoutResult {
     archive("position", position);
     archive("mean", mean);
     archive("sd", sd);
+    archive("variance", variance);
     archive("log_z", log_z);
     archive("log_z_se", log_z_se);
     archive("gradients", gradients);

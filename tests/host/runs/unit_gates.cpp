@@ -66,6 +66,24 @@ TEST(Gates, AFewDegreesOfFreedomEstablishNothing) {
   EXPECT_EQ(none, std::vector<std::string>{"length"});
 }
 
+// Four chains of the No-U-turn sampler on the banana: 127 draws, 46 in its tails, and a second moment 5 errors low.
+TEST(Gates, AFewEffectiveDrawsEstablishNothing) {
+  Estimates e;
+  DrawFigures figures;
+  figures.draws = 1000, figures.chains = 4;
+  e.mean = {0, 0};
+  const DrawDiagnostics one = {.rhat = 1.01, .ess_bulk = 400, .ess_tail = 300};
+  figures.of = {one, one};
+  std::vector<std::string> none;
+  judge_ranks(e, figures);
+  EXPECT_EQ(e.effective_draws, 300);
+  EXPECT_EQ(judge_short_chains(none, e), "");
+  figures.of[1].ess_tail = 46;
+  judge_ranks(e, figures);
+  EXPECT_THAT(judge_short_chains(none, e), ::testing::HasSubstr("are worth 46 independent ones"));
+  EXPECT_EQ(none, std::vector<std::string>{"length"});
+}
+
 // Groups of short chains may agree because each began everywhere; single ones say that none has moved.
 TEST(Gates, ShortChainsThatKeptToWhereTheyBeganEstablishNothing) {
   Estimates e;
@@ -165,6 +183,25 @@ TEST(Gates, ATargetWiderThanItsBaseFails) {
   };
   EXPECT_THAT(widened(1.6), Contains("base"));
   EXPECT_THAT(widened(1.1), Not(Contains("base")));
+}
+
+TEST(Gates, AScoutWiderThanTheDrawsFails) {
+  const auto widened = [](double by, double error, double box = INFINITY) {
+    Job job = small();
+    if (std::isfinite(box)) job.sampler_settings["box"] = box;
+    return failed_after(job, [=](auto& r, auto&) {
+      r.modes.clear();
+      ASSERT_EQ(r.frozen.scout_variance.size(), 2u);
+      r.frozen.scout_variance[1].estimate *= by * by;
+      r.frozen.scout_variance[1].se = error;
+    });
+  };
+  EXPECT_THAT(widened(1.6, 0.1), Contains("scout"));
+  EXPECT_THAT(widened(1.2, 0.1), Not(Contains("scout")));
+  EXPECT_THAT(widened(1.6, 1), Not(Contains("scout"))) << "within its error";
+  EXPECT_THAT(widened(1.6, 0.1, 1e3), Not(Contains("scout"))) << "which knows no box";
+  EXPECT_THAT(warning_of({1, 1.6}, {"x", "y"}),
+              ::testing::HasSubstr("1.6 times as wide as the draws along y"));
 }
 
 TEST(NeverVaried, IsSeenToRounding) {
