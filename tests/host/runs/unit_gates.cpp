@@ -72,8 +72,8 @@ TEST(Gates, AFewEffectiveDrawsEstablishNothing) {
   DrawFigures figures;
   figures.draws = 1000, figures.chains = 4;
   e.mean = {0, 0};
-  const DrawDiagnostics one = {.rhat = 1.01, .ess_bulk = 400, .ess_tail = 300};
-  figures.of = {one, one};
+  figures.of.resize(2);
+  for (DrawDiagnostics& one : figures.of) one.rhat = 1.01, one.ess_bulk = 400, one.ess_tail = 300;
   std::vector<std::string> none;
   judge_ranks(e, figures);
   EXPECT_EQ(e.effective_draws, 300);
