@@ -153,7 +153,7 @@ def modes(run):
 
 # name -> (what was found or None where the gate does not apply, what is needed, what it means, what to do)
 GATES = {
-    "length": (lambda run: plain(run.get("iterations")) if judged_by_weights(run) else None, "at least 100 iterations, and errors of 8 degrees of freedom",
+    "length": (lambda run: plain(run.get("iterations")) if judged_by_weights(run) else None, "at least 100 iterations and effective draws, and errors of 8 degrees of freedom",
                "Recorded iterations of a chain: below this nothing here can be judged.", LONGER),
     "starts": (lambda _: None, "all of them", "Whether every start or mode that --init gives was taken up.",
                "More --chains than starts; where a mode was left again, a longer run or a wider base."),
@@ -196,7 +196,7 @@ GATES = {
     "drift": (difference, "0 in its 99.7 % interval",
               "log Z from the second half of the run less that from the first; of smc, what particles move as they go on at "
               "β = 1 (moments too: the warnings name one).",
-              "The run had not settled. More --gradients, or a larger sampler.discard."),
+              "The run had not settled. More --gradients, or a larger sampler.discard where the method has it."),
     "estimators_disagree": (estimators, lambda run: "within 5 standard errors" if run.get("sampler", "name") == "bdmc" else
                             "within the 99.7 % interval of the worse", "Two estimates of log Z by different routes.",
                             f"Something is not visited as it should be. {STARTS} Seeds and methods that agree share the "

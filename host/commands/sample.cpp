@@ -41,7 +41,6 @@ std::vector<std::string> warnings_of(const Estimates& e, const ChainRunResult& r
   };
   const bool fixed = run.sampler_settings.contains("step_size"), scouted = !r.frozen.scout_log_z.empty();
   all = advice_of(r.units[0], *config.transition);
-  if (const auto wider = wider_scout(e, r, 0, config)) all.push_back(warning_of(*wider, target.names()));
   if (r.interrupted) add("interrupted after {} iterations", r.units[0].iterations);
   const double divergences = r.units[0].stats[stat_divergences];
   if (divergences > 0)
@@ -155,15 +154,17 @@ SampleResult result_of(const RunOptions& run, const RunContext& context, const S
   judge_ranks(e, figures);
   SampleResult s;
   describe(s, run, target, context, "sample");
+  auto failed = failed_gates(e, r, 0, config);
+  const auto wider = wider_scout(e, r, 0, config);
   const ModesVerdict modes = judge_modes(r, 0, e, context.threads);
   widen(e, modes.least);
-  auto failed = failed_gates(e, r, 0, config);
   const std::string lost = judge_ends(failed, figures.lost, e, target);
   if (!modes.failed.empty()) failed.push_back(modes.failed);
   const std::string apart = judge_short_chains(failed, e);
   judge(s, failed);
   s.warnings = warnings_of(e, r, run, config, target);
   s.warnings.insert(s.warnings.begin(), modes.warnings.begin(), modes.warnings.end());
+  if (wider) s.warnings.push_back(warning_of(*wider, target.names()));
   for (const std::string& also : {lost, apart})
     if (!also.empty()) s.warnings.push_back(also);
   if (!r.modes.empty()) {

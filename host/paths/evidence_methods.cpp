@@ -274,8 +274,8 @@ void judge_drift(MethodResult& f, const Pilot& pilot, const TargetInstance& targ
   if (found.empty()) return;
   f.failed.push_back("drift");
   f.warnings.push_back(
-      fmt::format("{} as they go on at beta = 1: they have not come to where they belong, and errors are too "
-                  "small; more gradients, or another method",
+      fmt::format("{} as they go on at beta = 1: they have not come to where they belong, and errors allow "
+                  "for no more than this; more gradients, or another method",
                   found));
 }
 

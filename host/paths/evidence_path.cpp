@@ -125,7 +125,8 @@ PathResult run_particles(RunContext context, const EvidenceJob& job, const PathB
   p.linger_of_delta = int(std::ceil(kLinger * levels));
   p.linger = std::max(kLeastLinger, p.linger_of_delta);
   // Trajectories are as long for any number of particles.
-  const double each = trial.gradients / p.particles * (1 + p.linger / levels);
+  const double each =
+      trial.gradients / p.particles * (1 + p.linger / (levels * p.moves + PilotOptions::kSettling));
   p.seeds = c.seeds;
   double budget = first_round(c.gradients - spent, job.run.se);
   for (int round = 0;; ++round) {

@@ -26,7 +26,7 @@ SmcOptions population(const PilotOptions& options) {
   o.most_levels = options.most_levels;
   o.longest = options.longest;
   o.moves = options.moves;
-  o.first_moves = options.moves + 4;  // settles the step size at the base
+  o.first_moves = options.moves + PilotOptions::kSettling;
   o.launch.begin = kPilotIterations;
   o.launch.num_leapfrog = options.num_leapfrog;
   o.controller = {1.5, options.target_acceptance};

@@ -13,6 +13,7 @@ struct PilotOptions {
   int particles = 1024;  // in all, a multiple of groups
   int seeds = 1024;      // chains to start, a multiple of groups
   int num_leapfrog = 5, moves = 1;
+  static constexpr int kSettling = 4;  // transitions more at the base, which settle the step size
   double target_acceptance = 0.9;
   double rate = 0.25;  // of increments from level to level (schedules.hpp), which sets the number of levels
   int most_levels = 400;

@@ -71,14 +71,15 @@ DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run
 }
 
 void judge_ranks(Estimates& e, const DrawFigures& f) {
-  if (f.draws < 4 || f.chains < 2) return;
-  if (e.nested) {
-    e.rhat_of_chains = largest_rhat(std::fmax(0, f.log_density_rhat), f);
-    return;
-  }
-  e.rhat_max = largest_rhat(e.rhat_max, f);
-  for (std::size_t i = 0; i < e.mean.size(); ++i)
+  constexpr double kEnough = 1000;  // draws, to ask what they are worth
+  if (f.draws < 4) return;
+  for (std::size_t i = 0; i < e.mean.size() && !e.nested && double(f.draws) * f.chains >= kEnough; ++i)
     e.effective_draws = std::fmin(e.effective_draws, std::fmin(f.of[i].ess_bulk, f.of[i].ess_tail));
+  if (f.chains < 2) return;
+  if (e.nested)
+    e.rhat_of_chains = largest_rhat(std::fmax(0, f.log_density_rhat), f);
+  else
+    e.rhat_max = largest_rhat(e.rhat_max, f);
 }
 
 void report_rhat(RunDiagnostics& d, const Estimates& e) {

@@ -37,6 +37,13 @@ double least_freedom(const WeightedMoments& moments) {
   return least;
 }
 
+/// Of the variance of x_i: of x_i^2 but for what it owes to the mean's, and no less than a normal's.
+double variance_se(const WeightedMoments& m, std::size_t i) {
+  const double of_mean = 2 * m.mean[i] * m.mean_se[i], second = m.second_se[i] * m.second_se[i];
+  return std::sqrt(
+      std::max(second - of_mean * of_mean, 2 * m.variance(int(i)) * m.mean_se[i] * m.mean_se[i]));
+}
+
 /// Of a transition of a chain on average.
 double counted(const UnitMoments& unit, const TransitionGate& gate) {
   return unit.stats[kStatRows + gate.counter] / (double(unit.iterations) * unit.chains);
@@ -102,7 +109,7 @@ std::optional<WiderScout> wider_scout(const Estimates& e, const ChainRunResult& 
   for (std::size_t i = 0; i < d; ++i) {
     const LogZ& scout = f.scout_variance[unit * d + i];
     const double variance = e.variance(int(i)), times = std::sqrt(scout.estimate / variance);
-    if (times > widest.times && scout.estimate - variance > kErrors * std::hypot(scout.se, e.second_se[i]))
+    if (times > widest.times && scout.estimate - variance > kErrors * std::hypot(scout.se, variance_se(e, i)))
       widest = {int(i), times};
   }
   return widest.axis < 0 ? std::nullopt : std::optional(widest);

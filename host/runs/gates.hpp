@@ -43,7 +43,8 @@ struct WiderScout {
   int axis;
   double times;  // as wide
 };
-/// Where that is over kNarrow, and by 4 joint errors of the variances: chains have not come into tails that particles have been
+/// Where that is over kNarrow, and by 4 joint errors of the variances (those of estimates as chains have them, before they are
+/// widened): chains have not come into tails that particles have been
 /// in. Nothing where the modes found hold half of the target or more, which say what is right, or in a box.
 std::optional<WiderScout> wider_scout(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);

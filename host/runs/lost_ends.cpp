@@ -25,6 +25,8 @@ class Ends {
   Ends(const std::vector<double>& values, const std::vector<char>& lost)
       : f_(values), lost_(lost), order_(values.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t(0));
+    const double all = double(std::count(lost.begin(), lost.end(), 1)) / double(lost.size());
+    least_ = std::max(kLostShare, 2 * all);
   }
   Added added() {
     const auto [least, most] = std::minmax_element(f_.begin(), f_.end());
@@ -42,7 +44,7 @@ class Ends {
     for (std::size_t m = 1; m <= most; ++m) {
       gone += lost_[order_[m - 1]];
       const bool whole = f_[order_[m - 1]] != f_[order_[m]];
-      if (m >= kLeast && whole && gone >= kLeastLost && double(gone) >= kLostShare * double(m)) end = m;
+      if (m >= kLeast && whole && gone >= kLeastLost && double(gone) >= least_ * double(m)) end = m;
     }
     return end;
   }
@@ -68,6 +70,7 @@ class Ends {
   const std::vector<double>& f_;
   const std::vector<char>& lost_;
   std::vector<std::size_t> order_;  // the farthest first
+  double least_;                    // share of an end that is lost
 };
 
 }  // namespace

@@ -53,17 +53,17 @@ void ScoutResult::measure(std::size_t unit) {
 }
 
 void ScoutResult::measure_variance(std::size_t unit) {
-  constexpr int kBlocks = 32;
+  const int blocks = std::min(32, particles);
   const double* x = position.data() + unit * particles * dim;
   for (int i = 0; i < dim; ++i) {
-    std::vector<double> square(kBlocks);
-    for (int b = 0, p = 0; b < kBlocks; ++b) {
+    std::vector<double> square(blocks);
+    for (int b = 0, p = 0; b < blocks; ++b) {
       const int first = p;
-      for (; p * kBlocks < (b + 1) * particles; ++p)
+      for (; std::int64_t(p) * blocks < std::int64_t(b + 1) * particles; ++p)
         square[b] += std::pow(x[std::size_t(p) * dim + i] - mean[unit * dim + i], 2);
-      square[b] /= std::max(1, p - first);
+      square[b] /= p - first;
     }
-    variance.push_back(block_mean(square).value());
+    variance[unit * dim + i] = block_mean(square).value();
   }
 }
 
@@ -88,6 +88,7 @@ Scout::Scout(const RunContext& context, std::vector<std::uint32_t> units, int pa
   found_.position.resize(n * particles * d);
   found_.mean.resize(n * d);
   found_.sd.resize(n * d);
+  found_.variance.resize(n * d, {NAN, NAN});
   found_.log_z.resize(n);
   found_.log_z_se.resize(n);
   found_.gradients.assign(n, 0.0);
@@ -153,6 +154,7 @@ std::vector<bool> Scout::collect() {
       for (int p = 0; p < n; ++p) found_.position[(u * n + p) * d + i] = row[p];
     }
     found_.measure(u);
+    if (state.beta[k] >= 1) found_.measure_variance(u);
     found_.log_z[u] = state.log_z[k];
     found_.log_z_se[u] = std::sqrt(state.variance[k]);
     found_.levels[u] = state.raises[k];
@@ -187,10 +189,7 @@ void Scout::tell() const {
 }
 
 ScoutResult Scout::finish() {
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    found_.measure_variance(u);
-    include_known(found_, u, known_);
-  }
+  for (std::size_t u = 0; u < units_.size(); ++u) include_known(found_, u, known_);
   return std::move(found_);
 }
 

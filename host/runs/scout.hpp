@@ -12,8 +12,9 @@ struct ScoutResult {
   int particles = 0, dim = 0;
   std::vector<double> position;  // equally weighted draws of the target, roughly
   std::vector<double> mean, sd;
-  std::vector<LogZ>
-      variance;  // before points that the user knows were made room for; errors as block_mean has them
+  /// Before points that the user knows were made room for, with errors by blocks of particles that lie side by side, which
+  /// resampling keeps in order: descendants of one are in one block. NaN of particles that did not come to beta = 1.
+  std::vector<LogZ> variance;
   std::vector<double> log_z, log_z_se;  // with a rough standard error
   std::vector<double> gradients;        // target gradients spent
   std::vector<int> levels;
@@ -21,8 +22,6 @@ struct ScoutResult {
   /// Mean and standard deviations of a unit, of its particles as they are: summed one after the other, for in which order
   /// Eigen would goes by where the memory lies.
   void measure(std::size_t unit);
-  /// Variances with errors by blocks of particles that lie side by side, which resampling keeps in order: descendants of one
-  /// are in one block.
   void measure_variance(std::size_t unit);
 
   template <class Archive>

@@ -186,13 +186,13 @@ std::optional<StudyPart> run_setting(const StudySetting& s, const Prepared& p, i
   std::map<std::string, int> failures;
   for (int u = 0; u < replicates; ++u) {
     Estimates e = estimate_unit(r, u);
+    for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
     const ModesVerdict modes = judge_modes(r, u, e, context.threads);
     widen(e, modes.least);
     ReplicateRows rows(part.rows, s.label, u, e.gradients);
     rows.add(e, r.log_z.empty() ? nullptr : &r.log_z[u], *p.target);
     rows.add(counters_of(r.units[u], *p.config.transition));
     gradients += e.gradients;
-    for (const auto& gate : failed_gates(e, r, u, p.config)) ++failures[gate];
     if (!modes.failed.empty()) ++failures[modes.failed];
   }
   part.verdict = verdict_of_all(failures, replicates);

@@ -62,9 +62,13 @@ TEST(LostEnds, HoldWhatIsMissing) {
 TEST(LostEnds, AreNoneWhereTrajectoriesAreLostAnywhere) {
   Cut cut(4);
   std::mt19937_64 random(5);
-  std::bernoulli_distribution lost(0.02);
-  for (char& one : cut.lost) one = lost(random);
-  EXPECT_THAT(lost_ends(cut.values, cut.lost, 2, 1).least.mean, ::testing::Each(0.0));
+  for (const double share : {0.02, 0.2, 0.3}) {
+    std::bernoulli_distribution lost(share);
+    for (char& one : cut.lost) one = lost(random);
+    const LostEnds ends = lost_ends(cut.values, cut.lost, 2, 1);
+    EXPECT_LT(ends.largest, 0.001);
+    EXPECT_THAT(ends.least.mean, ::testing::Each(::testing::Lt(share < 0.1 ? 1e-12 : 0.01)));
+  }
   cut.lost.assign(kDraws, 0);
   EXPECT_TRUE(lost_ends(cut.values, cut.lost, 2, 1).least.mean.empty());
   EXPECT_TRUE(lost_ends({}, {}, 0, 1).least.mean.empty());
