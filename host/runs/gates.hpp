@@ -44,8 +44,8 @@ struct WiderScout {
   double times;  // as wide
 };
 /// Where that is over kNarrow, and by 4 joint errors of the variances (those of estimates as chains have them, before they are
-/// widened): chains have not come into tails that particles have been
-/// in. Nothing where the modes found hold half of the target or more, which say what is right, or in a box.
+/// widened): chains have not come into tails that particles have been in. Nothing where the modes found hold half of the target
+/// or more, which say what is right, or in a box.
 std::optional<WiderScout> wider_scout(const Estimates& estimates, const ChainRunResult& run, std::size_t unit,
                                       const SamplerConfig& config);
 std::string warning_of(const WiderScout& scout, const std::vector<std::string>& names);

@@ -22,9 +22,9 @@ bool loses_by_energy(const TransitionInfo& transition, int modes);
 /// What ends of functionals, from whose draws many trajectories are lost, add to their moments. Where the target bends so
 /// sharply that the step does not get through, chains come no farther, all stop at the same place, and R-hat and errors by
 /// their spread see nothing: the mean of a scale with a tail of x^-4 was 1 to 2 % low, by up to 6 errors. An end is the
-/// farthest m draws, 8 to a tenth of all, the most of which a fifth, twice as many as of all, and three are lost; it adds sum (f - mean f) / N of all
-/// N draws, which is about what is missing beyond it. Not seen is what a jump between modes after a lost trajectory hides.
-///
+/// farthest m draws, 8 to a tenth of all, the most of which a fifth, twice as many as of all, and three are lost; it
+/// adds sum (f - mean f) / N of all N draws, which is about what is missing beyond it. Not seen is what a jump between modes
+/// after a lost trajectory hides.
 struct LostEnds {
   MomentErrors least;  // empty where no trajectory is lost
   double largest = 0;  // end, of all draws
