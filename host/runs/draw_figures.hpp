@@ -29,9 +29,9 @@ struct DrawFigures {
 DrawFigures draw_figures(const TargetInstance& target, const ChainRunResult& run, const SamplerConfig& config,
                          int thin, int threads, bool of_log_density);
 
-/// Takes in the fewest effective draws, and the largest R-hat of the draws, by ranks, of parameters and quantities.
-/// Where chains are judged one by one it counts beside that of the weighted means (ranks forgive chains that keep to narrow modes); else it is,
-/// with that of the log density, what single chains would say. What no draw varied has none.
+/// Takes in the fewest effective draws, and the largest R-hat of the draws, by ranks, of parameters and quantities. Where
+/// chains are judged one by one it counts beside that of the weighted means (ranks forgive chains that keep to narrow modes);
+/// else it is, with that of the log density, what single chains would say. What no draw varied has none.
 void judge_ranks(Estimates& estimates, const DrawFigures& figures);
 /// The one that is judged, and what single chains would say, as a run reports them.
 void report_rhat(RunDiagnostics& diagnostics, const Estimates& estimates);
