@@ -16,8 +16,8 @@ struct Estimates : WeightedMoments {
   double rhat_max = 0;
   bool nested = false;          // which R-hat
   double rhat_of_chains = NAN;  // beside a nested one (judge_ranks)
-  double effective_draws =
-      NAN;  // bulk or tail, of the coordinate that has fewest; of chains that are judged one by one
+  /// Bulk or tail, of the coordinate that has fewest; of chains that are judged one by one.
+  double effective_draws = NAN;
   double ess_min = 0;  // smallest variance / se^2 over the means
   double acceptance = 0, divergence_rate = 0, switches = 0, gradients = 0;
 };

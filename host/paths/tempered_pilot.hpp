@@ -37,9 +37,9 @@ struct Pilot {
   double acceptance = 0, gradients = 0, divergences = 0;
   double jump_acceptance = NAN;  // where particles jump between modes
   /// [row][block]: by how much means over a block of particles, by weight, changed while they lingered at beta = 1: of
-  /// Delta = log base - log (target / zeta), in the first transitions, then of what MomentLayout has from `first` on, without the covariance. Weighted
-  /// particles are of the target, which transitions keep: but for chance nothing changes, unless most of them are where few
-  /// should be.
+  /// Delta = log base - log (target / zeta), in the first transitions, then of what MomentLayout has from `first` on, without
+  /// the covariance. Weighted particles are of the target, which transitions keep: but for chance nothing changes, unless most
+  /// of them are where few should be.
   std::vector<std::vector<double>> drift;
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
