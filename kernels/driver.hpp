@@ -53,7 +53,7 @@ struct ChainRows : Workspace<V, VE> {
   ParameterRows<L> parameters;
   ParameterRows<E, scalar_t<L>> energy_parameters;  // the same numbers, read in the energy precision
   double *stats, *moments;                          // rows of kTile
-  int *mode, *trip;
+  int* remembered;                                  // rows of kTile
   Ladder ladder;
   double* trace;  // this group's first beta of the launch's first iteration, or none
   std::ptrdiff_t trace_stride;
@@ -103,8 +103,7 @@ LOCKSTEP_FN ChainRows<L, E, V, VE> make_lanes(const Model& model,
           {{parameters}, b.base_energy + numbers, step},
           at(b.stats, kStatRows),
           at(b.moments, moments.rows()),
-          at(b.mode, 1),
-          at(b.trip, 1),
+          at(b.remembered, kChainRows),
           {b.ladder, b.level_weight, b.level_step, b.levels},
           b.trace == nullptr ? nullptr : b.trace + first,
           std::ptrdiff_t(b.tiles) * kTile,
@@ -397,11 +396,11 @@ LOCKSTEP_FN void stage_store(const Model& model, const LaunchSpec& spec, std::ui
   const X x = drawn.x;
   alignas(64) S modes[lane_width<E>];
   store(modes, drawn.mode);
-  int* was = w.mode;
+  int* was = w.remembered + chain_mode * kTile;
   double* switches = w.stats + stat_switches * kTile;
   for (int i = 0; i < lane_width<E>; ++i) {
-    const int now = static_cast<int>(modes[i]);
-    if (spec.record && now != was[i] && was[i] >= 0) switches[i] += 1;
+    const int now = 1 + static_cast<int>(modes[i]);
+    if (spec.record && now != was[i] && was[i] > 0) switches[i] += 1;
     was[i] = now;
   }
   if (float* place = draw_place(spec, iteration, w); place != nullptr) {

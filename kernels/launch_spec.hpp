@@ -43,6 +43,13 @@ struct LaunchSpec {
   bool backwards = false;  // the transitions of an iteration in the reverse of their order
 };
 
+/// Rows of what a chain remembers beside its state (int): zero after set_position, saved with the state.
+enum ChainRow {
+  chain_mode,  // of the last unweighted draw, from 1 on; 0 before
+  chain_trip,  // 1 on the way from beta = 0 to 1, 2 on the way back, 0 before
+  kChainRows
+};
+
 /// Rows of the per-chain statistics (double).
 enum StatRow {
   stat_acceptance,
@@ -99,8 +106,7 @@ struct BatchView {
   const double* shared = nullptr;              // the values of all lists
   const std::int32_t* shared_place = nullptr;  // [list][first, size][tiles * 32]
   const double* settings = nullptr;
-  int* mode = nullptr;  // [tile][32]: mode of the last unweighted draw
-  int* trip = nullptr;  // [tile][32]: 1 on the way from beta = 0 to 1, 2 on the way back, 0 before
+  int* remembered = nullptr;                              // [tile][ChainRow][32]
   const std::uint32_t *chain = nullptr, *unit = nullptr;  // [tile][32]
   E* work_energy = nullptr;  // working rows of energies, position and cache, where they are in memory
   // The ladder of inverse temperatures, 0 to 1, with the log weight and the step size of each level.

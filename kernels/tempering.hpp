@@ -138,11 +138,12 @@ LOCKSTEP_FN void temper(const Model& model, const LaunchSpec& spec, const Draw<L
   const E edge = E(scalar_t<E>(continuous ? 0.1 : 0));
   alignas(64) scalar_t<E> place[lane_width<E>];
   store(place, select(beta >= E(1) - edge, E(1), select(beta <= edge, E(-1), E(0))));
+  int* trip = w.remembered + chain_trip * kTile;
   for (int i = 0; i < lane_width<E>; ++i) {
-    if (place[i] > 0 && w.trip[i] == 1) w.trip[i] = 2;
-    if (place[i] < 0 && w.trip[i] != 1) {
-      if (w.trip[i] == 2) w.stats[stat_round_trips * kTile + i] += 1;
-      w.trip[i] = 1;
+    if (place[i] > 0 && trip[i] == 1) trip[i] = 2;
+    if (place[i] < 0 && trip[i] != 1) {
+      if (trip[i] == 2) w.stats[stat_round_trips * kTile + i] += 1;
+      trip[i] = 1;
     }
   }
   if (w.trace != nullptr) {

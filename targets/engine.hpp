@@ -86,9 +86,9 @@ class Engine {
   virtual std::vector<double> gradient() = 0;
   virtual std::vector<double> cache() = 0;
   /// All that the chains carry from one launch to the next, in rows: position, gradient, cache, inverse
-  /// temperature, step size, mode of the last unweighted draw, where they are on a round trip, statistics
-  /// since the last reset, the transitions' saved fields, which chain holds which level, counted from its own place (not
-  /// the moments). An interrupted run goes on from it bit for bit, without initialize.
+  /// temperature, step size, what they remember (ChainRow), statistics since the last reset, the transitions' saved
+  /// fields, which chain holds which level, counted from its own place (not the moments). An interrupted run goes on
+  /// from it bit for bit, without initialize.
   virtual std::vector<double> state() = 0;
   virtual void set_state(std::span<const double> rows) = 0;
   /// The fields of its transitions (TransitionInfo::fields), one after the other; set_position makes them zero.

@@ -37,8 +37,7 @@ class EngineMemory : public Engine {
     fields_.resize(rows(size_.field));
     counters_.resize(rows(size_.counter));
     lists_.resize(size_.list);
-    mode_.resize(rows(1), -1);
-    trip_.resize(rows(1), 0);
+    remembered_.resize(rows(kChainRows));
     std::vector<int> holder(chains_);
     std::iota(holder.begin(), holder.end(), 0);
     Backend::from_host(holder_, holder);
@@ -77,7 +76,7 @@ class EngineMemory : public Engine {
   }
   void set_position(std::span<const double> rows) override {
     put_rows(position_, shape_.rows, 0, shape_.rows, rows);
-    Backend::fill(mode_, -1);
+    Backend::fill(remembered_, 0);
     if (!fields_are_zero_) Backend::fill(fields_, 0.0);  // gigabytes of an energy ring's
     fields_are_zero_ = true;
   }
@@ -171,7 +170,7 @@ class EngineMemory : public Engine {
     const auto sum = []<class... V>(const V&... v) {
       return (... + (v.size() * sizeof(typename V::value_type)));
     };
-    return sum(position_, gradient_, parameters_, cache_, work_energy_, stats_, accumulators_, mode_, trip_,
+    return sum(position_, gradient_, parameters_, cache_, work_energy_, stats_, accumulators_, remembered_,
                holder_, ladder_, level_weight_, level_step_, trace_, chain_, unit_, draws_, draw_slot_,
                overview_, fields_, counters_, shared_, shared_place_, base_, base_energy_, base_place_);
   }
@@ -217,8 +216,7 @@ class EngineMemory : public Engine {
     v.parameters = Backend::data(parameters_);
     v.stats = Backend::data(stats_);
     v.moments = Backend::data(accumulators_);
-    v.mode = Backend::data(mode_);
-    v.trip = Backend::data(trip_);
+    v.remembered = Backend::data(remembered_);
     v.ladder = Backend::data(ladder_);
     v.level_weight = Backend::data(level_weight_);
     v.level_step = Backend::data(level_step_);
@@ -253,8 +251,7 @@ class EngineMemory : public Engine {
     f(cache_, shape_.cache_rows, 0, shape_.cache_rows);
     for (int row : {int(ParameterLayout::beta), int(ParameterLayout::step_size)})
       f(parameters_, shape_.layout.rows(), row, 1);
-    f(mode_, 1, 0, 1);
-    f(trip_, 1, 0, 1);
+    f(remembered_, kChainRows, 0, kChainRows);
     f(stats_, kStatRows, 0, kStatRows);
     f(counters_, size_.counter, 0, size_.counter);
     int first = 0;
@@ -320,7 +317,7 @@ class EngineMemory : public Engine {
   Vector<R> position_, gradient_, parameters_, base_;
   Vector<E> cache_, base_energy_, work_energy_;
   Vector<double> stats_, accumulators_;
-  Vector<int> mode_, trip_, holder_, base_place_;
+  Vector<int> remembered_, holder_, base_place_;
   Vector<double> ladder_, level_weight_, level_step_, trace_;
   int levels_ = 0;
   Vector<std::uint32_t> chain_, unit_;

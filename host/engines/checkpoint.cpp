@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view kMagic = "lockstep checkpoint ";
-constexpr int kFormat = 11;  // raised when a field comes, goes or changes its meaning
+constexpr int kFormat = 12;  // raised when a field comes, goes or changes its meaning
 constexpr std::size_t kTrailer = 32;
 
 std::string head_of(const std::string& identity) {

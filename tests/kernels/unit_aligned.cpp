@@ -43,14 +43,14 @@ struct Watching : FusedCpu {
     ++looked;
     for (const void* p :
          {(const void*)b.position, (const void*)b.gradient, (const void*)b.cache, (const void*)b.parameters,
-          (const void*)b.stats, (const void*)b.moments, (const void*)b.mode, (const void*)b.trip,
-          (const void*)b.chain, (const void*)b.unit, (const void*)b.work_energy, (const void*)b.ladder,
-          (const void*)b.level_weight, (const void*)b.level_step, (const void*)b.holder, (const void*)b.trace,
-          (const void*)b.draws, (const void*)b.draw_slot, (const void*)b.overview}) {
+          (const void*)b.stats, (const void*)b.moments, (const void*)b.remembered, (const void*)b.chain,
+          (const void*)b.unit, (const void*)b.work_energy, (const void*)b.ladder, (const void*)b.level_weight,
+          (const void*)b.level_step, (const void*)b.holder, (const void*)b.trace, (const void*)b.draws,
+          (const void*)b.draw_slot, (const void*)b.overview}) {
       EXPECT_NE(p, nullptr);
       EXPECT_TRUE(begins_a_line(p));
     }
-    EXPECT_EQ(kTile * sizeof(*b.mode) % kLineBytes, 0u);  // the narrowest rows
+    EXPECT_EQ(kTile * sizeof(*b.remembered) % kLineBytes, 0u);  // the narrowest rows
     FusedCpu::initialize<R, E>(model, b);
   }
   template <class R, class E, class Model>
