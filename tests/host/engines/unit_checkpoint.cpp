@@ -115,7 +115,7 @@ TEST_F(CheckpointFile, OfAnotherFormatSaysSo) {
   out.write(folder_ / "checkpoint", "this run");
   std::string text = contents(folder_ / "checkpoint");
   text.resize(text.size() - 32);
-  const std::string now = "lockstep checkpoint 11 ";
+  const std::string now = "lockstep checkpoint 12 ";
   ASSERT_EQ(text.substr(0, now.size()), now);
   text[now.size() - 2] ^= 1;
   std::ofstream(folder_ / "checkpoint", std::ios::binary)
