@@ -125,7 +125,7 @@ struct CheckpointPlan {
 
 /// Raised by whoever changes the numbers that the same settings lead to: what an earlier program computed is
 /// then not taken for the present one's.
-inline constexpr int kNumbersVersion = 34;
+inline constexpr int kNumbersVersion = 35;
 
 /// The options that a run's numbers depend on, as run.toml has them: all but its Surroundings.
 std::string essential_options(const RunOptions& run);

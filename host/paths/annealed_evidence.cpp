@@ -9,23 +9,25 @@
 #include "host/estimators/annealed_weights.hpp"
 #include "host/paths/annealing.hpp"
 #include "host/paths/base_fit.hpp"
+#include "host/paths/particle_drift.hpp"
 
 namespace lockstep {
 namespace {
 
 // Joint standard errors between annealing forward and back, whose tails are heavy.
 constexpr double kApart = 5;
+constexpr double kLingering = 0.1;  // of a run's steps, at beta = 1 after the last level, or a trajectory
 
 AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int groups, int num_leapfrog,
-                           double each, double gradients) {
+                           double each, double gradients, bool lingers) {
   AnnealingOptions o;
   o.ladder = std::move(ladder);
   const auto barrier = pilot.barriers();
   for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
   const double run = double(o.ladder.size() - 1) * each;
-  o.runs = groups * std::max(2, int(gradients / (groups * run)));
+  o.linger = lingers ? std::max(1, int(std::lround(kLingering * run / kLingerLeapfrog))) : 0;
+  o.runs = groups * std::max(2, int(gradients / (groups * (run + o.linger * kLingerLeapfrog))));
   o.num_leapfrog = num_leapfrog;
-  o.groups = groups;
   return o;
 }
 
@@ -78,7 +80,7 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
   AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
-                                 context.with_jump(c.num_leapfrog), both ? 0.5 * gradients : gradients);
+                                 context.with_jump(c.num_leapfrog), both ? 0.5 * gradients : gradients, true);
   o.covariance = job.covariance;
   const AnnealingResult forward = anneal_stage(context, fmt::format("forward {}", round), base, o);
   MethodResult f;
@@ -86,7 +88,7 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
   f.diagnostics.acceptance = forward.acceptance;
   f.diagnostics.divergences = forward.divergences;
   f.gradients = forward.gradients;
-  f.iterations = double(o.ladder.size() - 1);
+  f.iterations = double(int(o.ladder.size()) - 1 + o.linger);
   f.seconds = forward.seconds;
   f.chains = o.runs;
   f.draws.dim = base.dim();
@@ -97,6 +99,7 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
   f.diagnostics.add("annealing_ess", s.ess);
   f.diagnostics.schedule = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
+  judge_drift(f, forward.drift, *context.target);
   if (!both) return f;
   const BothWays reversed = add_reverse(f, context, fmt::format("back {}", round), base, o, forward);
   const LogZ by_forward = std::exchange(f.log_z, reversed.bennett);
@@ -110,8 +113,8 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
 void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
                      int groups, double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
-  const AnnealingOptions o =
-      annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1, context.with_jump(1), 0.5 * gradients);
+  const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1,
+                                       context.with_jump(1), 0.5 * gradients, false);
   const AnnealingResult forward = anneal_stage(own, "check forward", base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host/paths/tempered_run.hpp"
+#include "host/runs/state_moments.hpp"
 
 namespace lockstep {
 
+/// Steps of a trajectory of runs that linger, a quarter as long as others: into what these are too long for (the neck of a
+/// funnel, where no run of a thousand levels came, nor any by longer steps) they lead those that are beside it.
+inline constexpr int kLingerLeapfrog = 20;
+
 struct AnnealingOptions {
   std::vector<double> ladder, step_size;  // 0 to 1 (reverse runs take them backwards)
-  int runs = 1000, num_leapfrog = 1, groups = 8;
+  int runs = 1000, num_leapfrog = 1;
+  int linger = 0;  // transitions at beta = 1 after the last level (forward)
   bool reverse = false;
   bool covariance = false;
 };
@@ -15,6 +21,7 @@ struct AnnealingResult {
   std::vector<double> log_weight;  // [run]: of an unbiased estimate of Z / zeta; reverse: of zeta / Z
   WeightedMoments moments;         // of the last states, by weight (forward)
   std::vector<double> position;    // the last states, [row][run]
+  BlockMeans drift;                // what these changed by while they lingered
   double acceptance = 0, divergences = 0, gradients = 0, seconds = 0;
 
   template <class Archive>
@@ -22,6 +29,7 @@ struct AnnealingResult {
     archive("log_weight", log_weight);
     archive("moments", moments);
     archive("position", position);
+    archive("drift", drift);
     archive("acceptance", acceptance);
     archive("divergences", divergences);
     archive("gradients", gradients);
@@ -29,10 +37,11 @@ struct AnnealingResult {
   }
 };
 
-/// Chains that were annealed along a ladder: the log weight of each (-infinity: it went wrong), and the
-/// engine's statistics.
+/// Chains that were annealed along a ladder: the log weight of each (-infinity: it went wrong), the
+/// engine's statistics, and what they drifted while they lingered.
 struct AnnealedChains {
   std::vector<double> log_weight, stats;
+  BlockMeans drift;
 };
 
 /// How: a transition at every level of the ladder but the first and the last; reverse: ladder and step sizes
@@ -44,6 +53,7 @@ struct Annealing {
   std::string stage;  // for progress
   int chunk = 64;     // iterations of a launch
   bool saves = true;  // and stops, where the user asks; or whoever asks for them does
+  int linger = 0;     // transitions more at the last level: weights stay, and what moves with them is drift
 };
 
 /// Takes an engine's chains from `start` at the first level to the last.

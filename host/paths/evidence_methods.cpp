@@ -13,6 +13,7 @@
 #include "host/paths/base_draws.hpp"
 #include "host/paths/base_fit.hpp"
 #include "host/paths/parallel_tempering.hpp"
+#include "host/paths/particle_drift.hpp"
 #include "host/runs/gates.hpp"
 #include "host/runs/run_context.hpp"
 #include "host/runs/state_moments.hpp"
@@ -247,38 +248,6 @@ MethodResult laddered(const RunContext& context, const PathBase& base, const Pil
   return f;
 }
 
-/// What particles drift at beta = 1, beyond chance, groups do not show, for all lack it: estimates err by about as much,
-/// measured on radon.
-void judge_drift(MethodResult& f, const Pilot& pilot, const TargetInstance& target) {
-  const auto drift_of = [&](std::size_t row) { return block_mean(pilot.drift[row]).value(); };
-  std::string found;
-  const auto judge = [&](const LogZ& drift, const std::string& of, double parts) {
-    if (found.empty() && differ(drift, {0, 0}, parts))
-      found = fmt::format("{} of the particles changes by {:.2g} +- {:.2g}", of, drift.estimate, drift.se);
-    return std::sqrt(std::max(0.0, drift.estimate * drift.estimate - drift.se * drift.se));
-  };
-  const LogZ drift = drift_of(0);
-  f.diagnostics.add("drift", drift);
-  f.log_z = f.log_z.widened(
-      judge({-drift.estimate, drift.se, drift.unscaled_se, drift.df}, "log(target / base)", 1));
-  const std::size_t dim = target.dim();
-  const double rows = double(pilot.drift.size());
-  MomentErrors least;
-  for (std::size_t i = 0; i < dim; ++i) {
-    least.mean.push_back(judge(drift_of(1 + i), target.names()[i], rows));
-    least.second.push_back(judge(drift_of(1 + dim + i), fmt::format("second_moment[{}]", i), rows));
-  }
-  for (std::size_t q = 0; q < target.quantities().size(); ++q)
-    least.quantity.push_back(judge(drift_of(1 + 2 * dim + q), target.quantities()[q], rows));
-  widen(f.moments, least);
-  if (found.empty()) return;
-  f.failed.push_back("drift");
-  f.warnings.push_back(
-      fmt::format("{} as they go on at beta = 1: they have not come to where they belong, and errors allow "
-                  "for no more than this; more gradients, or another method",
-                  found));
-}
-
 MethodResult sequential(const Pilot& pilot, const PathBase& base, const EvidenceJob& job,
                         const TargetInstance& target) {
   const EvidenceConfig& c = job.config;
@@ -306,7 +275,7 @@ MethodResult sequential(const Pilot& pilot, const PathBase& base, const Evidence
   f.diagnostics.add("least_particles", particles);
   f.diagnostics.add("effective_groups", 1 / square);
   f.diagnostics.add("of_groups", f.log_z);
-  judge_drift(f, pilot, target);
+  judge_drift(f, pilot.drift, target);
   if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
   if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
   if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");

@@ -114,11 +114,11 @@ bool PilotRun::step() {
 
 bool PilotRun::linger() {
   if (lingered_ == options_.linger) return false;
-  if (lingered_++ == 0) found_.drift = block_means();
+  if (lingered_++ == 0) found_.drift = means({});
   particles_.linger();
   const bool of_delta = lingered_ == options_.linger_of_delta, last = lingered_ == options_.linger;
   if (!of_delta && !last) return true;
-  const auto now = block_means();
+  const auto now = means(found_.drift);
   for (std::size_t r = 0; r < now.size(); ++r)
     for (std::size_t b = 0; b < now[r].size() && (r == 0 ? of_delta : last); ++b)
       found_.drift[r][b] = now[r][b] - found_.drift[r][b];
@@ -127,29 +127,14 @@ bool PilotRun::linger() {
 
 /// As Pilot::drift has them, of the present. In blocks of particles that lie side by side: resampling keeps their order, so that
 /// descendants of one are in one block, but for those at the ends.
-std::vector<std::vector<double>> PilotRun::block_means() const {
+BlockMeans PilotRun::means(const BlockMeans& about) const {
   constexpr int kLarge = 256, kBlocks = 4;  // of a group
-  const TargetInstance& target = *context_.target;
-  const MomentLayout layout{target.dim(), int(target.quantities().size())};
-  const auto delta = particles_.deltas(), position = particles_.position();
-  const auto& log_weight = particles_.state().log_weight;
-  const std::size_t n = delta.size(),
-                    blocks = options_.groups * (particles_.particles() >= kLarge ? kBlocks : 1);
-  std::vector<std::vector<double>> mean(1 + layout.rows() - MomentLayout::first, std::vector<double>(blocks));
-  std::vector<double> x(layout.dim);
-  for (std::size_t b = 0, p = 0; b < blocks; ++b) {
-    std::vector<double> sums(layout.rows());
-    for (; p * blocks < (b + 1) * n; ++p) {
-      const double w = delta[p] < kNoWeight ? std::exp(log_weight[p]) : 0;
-      for (int i = 0; i < layout.dim; ++i) x[i] = position[i * n + p];
-      add_state(target, layout, x.data(), w, sums);
-      if (w > 0) mean[0][b] += w * delta[p];
-    }
-    mean[0][b] /= sums[MomentLayout::count];
-    for (std::size_t r = 1; r < mean.size(); ++r)
-      mean[r][b] = sums[MomentLayout::first + r - 1] / sums[MomentLayout::count];
-  }
-  return mean;
+  const auto delta = particles_.deltas();
+  auto log_weight = particles_.state().log_weight;
+  for (std::size_t p = 0; p < delta.size(); ++p)
+    if (!(delta[p] < kNoWeight)) log_weight[p] = -INFINITY;
+  return block_means(*context_.target, particles_.position(), delta, log_weight,
+                     options_.groups * (particles_.particles() >= kLarge ? kBlocks : 1), about);
 }
 
 void PilotRun::record_level() {

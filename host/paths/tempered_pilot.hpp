@@ -4,6 +4,7 @@
 #include "host/estimators/schedules.hpp"
 #include "host/paths/path_base.hpp"
 #include "host/runs/smc_sampler.hpp"
+#include "host/runs/state_moments.hpp"
 
 namespace lockstep {
 
@@ -36,11 +37,10 @@ struct Pilot {
   std::vector<double> curvature;  // [axis]: mean square of the target's gradient over them
   double acceptance = 0, gradients = 0, divergences = 0;
   double jump_acceptance = NAN;  // where particles jump between modes
-  /// [row][block]: by how much means over a block of particles, by weight, changed while they lingered at beta = 1: of
-  /// Delta = log base - log (target / zeta), in the first transitions, then of what MomentLayout has from `first` on, without
-  /// the covariance. Weighted particles are of the target, which transitions keep: but for chance nothing changes, unless most
-  /// of them are where few should be.
-  std::vector<std::vector<double>> drift;
+  /// By how much block_means, of Delta = log base - log (target / zeta) in the first transitions, changed while particles
+  /// lingered at beta = 1. By weight they are of the target, which transitions keep: but for chance nothing changes, unless
+  /// most of them are where few should be.
+  BlockMeans drift;
 
   /// log (Z / zeta) by the mean over groups, with its jackknife.
   Jackknife log_z_of_groups() const;
@@ -106,7 +106,7 @@ class PilotRun {
  private:
   void record_level();
   bool linger();
-  std::vector<std::vector<double>> block_means() const;
+  BlockMeans means(const BlockMeans& about) const;
 
   const RunContext& context_;
   PilotOptions options_;

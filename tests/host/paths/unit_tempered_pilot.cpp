@@ -41,7 +41,7 @@ TEST_F(PilotFiles, PilotsGoOnFromEveryLevel) {
   EXPECT_EQ(found.last, once.last);
   EXPECT_EQ(found.step_size, once.step_size);
   EXPECT_EQ(found.drift, once.drift);
-  ASSERT_EQ(found.drift.size(), 1 + 2 * mean.size() + target->quantities().size());
+  ASSERT_EQ(found.drift.size(), 1 + 4 * mean.size() + target->quantities().size());
   EXPECT_EQ(found.drift[0].size(), 4u);
 }
 
@@ -57,7 +57,7 @@ TEST(Pilots, ParticlesOfTheTargetDoNotDrift) {
   const double without = run_pilot(context, base, options).gradients;
   options.linger = options.linger_of_delta = 3;
   const Pilot found = run_pilot(context, base, options);
-  ASSERT_EQ(found.drift.size(), 1u + 2 * d);
+  ASSERT_EQ(found.drift.size(), 1u + 4 * d);
   for (const auto& of_blocks : found.drift) {
     ASSERT_EQ(of_blocks.size(), 32u);
     const LogZ drift = block_mean(of_blocks).value();

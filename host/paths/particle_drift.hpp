@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host/paths/method_result.hpp"
+#include "host/runs/state_moments.hpp"
+
+namespace lockstep {
+
+/// What particles drift at beta = 1, [row][block] (differences of block_means), beyond chance, neither weights nor groups
+/// show, for all lack it: estimates err by about as much, measured on radon. Widens the errors of log Z and of moments, and
+/// fails gate `drift`.
+void judge_drift(MethodResult& f, const BlockMeans& drifts, const TargetInstance& target);
+
+}  // namespace lockstep
