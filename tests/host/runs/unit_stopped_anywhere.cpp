@@ -286,12 +286,14 @@ TEST_F(StoppedAnywhere, AnnealingBothWays) {
     for (int k = 0; k <= 1000; ++k) o.ladder.push_back(k / 1000.0);
     for (const double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, pilot.barriers()));
     o.runs = 32;
+    o.linger = 100;  // in two launches
     Numbers all;
     for (const bool reverse : {false, true}) {
       o.reverse = reverse;
       Stage<AnnealingResult> stage(*context.stages, reverse ? "back" : "forward");
       const auto& r = stage.done() ? stage.result() : stage.keep(anneal(context, path.base, o));
       all = joined(all, r.log_weight, r.position, Numbers{r.acceptance, r.gradients});
+      for (const auto& row : r.drift) all = joined(all, row);
     }
     return all;
   });
