@@ -18,15 +18,16 @@ namespace {
 constexpr double kApart = 5;
 constexpr double kLingering = 0.1;  // of a run's steps, at beta = 1 after the last level, or a trajectory
 
-AnnealingOptions annealing(const Pilot& pilot, std::vector<double> ladder, int groups, int num_leapfrog,
-                           double each, double gradients, bool lingers) {
+AnnealingOptions annealing(const RunContext& context, const Pilot& pilot, std::vector<double> ladder,
+                           int num_leapfrog, double gradients, bool lingers) {
+  constexpr int kPack = 8;
   AnnealingOptions o;
   o.ladder = std::move(ladder);
   const auto barrier = pilot.barriers();
   for (double beta : o.ladder) o.step_size.push_back(pilot.step_size_at(beta, barrier));
-  const double run = double(o.ladder.size() - 1) * each;
+  const double run = double(o.ladder.size() - 1) * context.with_jump(num_leapfrog);
   o.linger = lingers ? std::max(1, int(std::lround(kLingering * run / kLingerLeapfrog))) : 0;
-  o.runs = groups * std::max(2, int(gradients / (groups * (run + o.linger * kLingerLeapfrog))));
+  o.runs = kPack * std::max(2, int(gradients / (kPack * (run + o.linger * kLingerLeapfrog))));
   o.num_leapfrog = num_leapfrog;
   return o;
 }
@@ -79,8 +80,8 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
                          const EvidenceJob& job, double gradients, int round) {
   const EvidenceConfig& c = job.config;
   const bool both = c.of->both_ways;
-  AnnealingOptions o = annealing(pilot, c.ladder(pilot.barriers()), c.groups, c.num_leapfrog,
-                                 context.with_jump(c.num_leapfrog), both ? 0.5 * gradients : gradients, true);
+  AnnealingOptions o = annealing(context, pilot, c.ladder(pilot.barriers()), c.num_leapfrog,
+                                 both ? 0.5 * gradients : gradients, true);
   o.covariance = job.covariance;
   const AnnealingResult forward = anneal_stage(context, fmt::format("forward {}", round), base, o);
   MethodResult f;
@@ -99,7 +100,7 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
   f.diagnostics.add("annealing_ess", s.ess);
   f.diagnostics.schedule = o.ladder.size() <= 1001 ? o.ladder : pilot.ladder;
   if (!(s.ess >= 20)) f.failed.push_back("weight_ess");
-  judge_drift(f, forward.drift, *context.target);
+  judge_drift(f, forward.drift, *context.target, false);
   if (!both) return f;
   const BothWays reversed = add_reverse(f, context, fmt::format("back {}", round), base, o, forward);
   const LogZ by_forward = std::exchange(f.log_z, reversed.bennett);
@@ -111,10 +112,10 @@ MethodResult anneal_once(const RunContext& context, const PathBase& base, const 
 }  // namespace
 
 void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
-                     int groups, double gradients) {
+                     double gradients) {
   const RunContext own = with_own_numbers(context, "both ways");
-  const AnnealingOptions o = annealing(pilot, pilot.barriers().equal_ladder(200), groups, 1,
-                                       context.with_jump(1), 0.5 * gradients, false);
+  const AnnealingOptions o =
+      annealing(context, pilot, pilot.barriers().equal_ladder(200), 1, 0.5 * gradients, false);
   const AnnealingResult forward = anneal_stage(own, "check forward", base, o);
   f.gradients += forward.gradients;
   f.seconds += forward.seconds;

@@ -26,6 +26,6 @@ MethodResult annealed(const RunContext& context, const PathBase& base, const Pil
 /// A look from outside: annealing both ways, where the target has exact draws. Reverse runs meet the modes
 /// that no chain has found.
 void check_both_ways(MethodResult& f, const RunContext& context, const PathBase& base, const Pilot& pilot,
-                     int groups, double gradients);
+                     double gradients);
 
 }  // namespace lockstep

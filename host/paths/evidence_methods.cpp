@@ -201,7 +201,7 @@ MethodResult tempered(const RunContext& context, const PathBase& base, const Pil
   else if (differ(r.ends, r.stepping))
     f.disagree(kOfChains[0].spoken, r.ends.estimate, kOfChains[1].spoken, r.stepping.estimate);
   if (significant(r.drift)) f.failed.push_back("drift");
-  if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, c.groups, check);
+  if (check > 0 && !r.interrupted) check_both_ways(f, context, base, pilot, check);
   return f;
 }
 
@@ -275,7 +275,7 @@ MethodResult sequential(const Pilot& pilot, const PathBase& base, const Evidence
   f.diagnostics.add("least_particles", particles);
   f.diagnostics.add("effective_groups", 1 / square);
   f.diagnostics.add("of_groups", f.log_z);
-  judge_drift(f, pilot.drift, target);
+  judge_drift(f, pilot.drift, target, true);
   if (!(ancestors >= kLeastParticles)) f.failed.push_back("ancestors");
   if (!(particles >= kLeastParticles)) f.failed.push_back("weight_ess");
   if (!(1 / square >= 0.5 * c.groups)) f.failed.push_back("groups");

@@ -9,13 +9,8 @@
 #include "targets/registry.hpp"
 
 namespace lockstep {
-namespace {
 
-constexpr double kPlain = 2;  // standard errors
-
-}  // namespace
-
-void judge_drift(MethodResult& f, const BlockMeans& drifts, const TargetInstance& target) {
+void judge_drift(MethodResult& f, const BlockMeans& drifts, const TargetInstance& target, bool widens_log_z) {
   const auto drift_of = [&](std::size_t row) { return block_mean(drifts[row]).value(); };
   std::string found;
   const auto judge = [&](const LogZ& drift, const std::string& of, double parts) {
@@ -25,10 +20,9 @@ void judge_drift(MethodResult& f, const BlockMeans& drifts, const TargetInstance
   };
   const LogZ drift = drift_of(0);
   f.diagnostics.add("drift", drift);
-  // Far noisier than log Z: what may be chance is left to the gate.
   const double gained =
       judge({-drift.estimate, drift.se, drift.unscaled_se, drift.df}, "log(target / base)", 1);
-  if (std::abs(drift.estimate) > kPlain * drift.se) f.log_z = f.log_z.widened(gained);
+  if (widens_log_z) f.log_z = f.log_z.widened(gained);
   const std::size_t dim = target.dim();
   const double rows = double(drifts.size());
   MomentErrors least;
