@@ -194,8 +194,8 @@ GATES = {
                     "Travel between base (β = 0) and target (β = 1): what the first draws missed is found only by "
                     "chains that go to and fro.", "Chains are short: more --gradients, or fewer --chains."),
     "drift": (difference, "0 in its 99.7 % interval",
-              "log Z from the second half of the run less that from the first; of smc and ais, what particles move as they go on "
-              "at β = 1 (moments too: the warnings name one).",
+              "log Z from the second half of the run less that from the first; of smc, ais and bdmc, what particles move as they go "
+              "on at β = 1 (moments too: the warnings name one).",
               "The run had not settled. More --gradients, or a larger sampler.discard where the method has it."),
     "estimators_disagree": (estimators, lambda run: "within 5 standard errors" if run.get("sampler", "name") == "bdmc" else
                             "within the 99.7 % interval of the worse", "Two estimates of log Z by different routes.",

@@ -20,7 +20,7 @@ constexpr double kLingering = 0.1;  // of a run's steps, at beta = 1 after the l
 
 AnnealingOptions annealing(const RunContext& context, const Pilot& pilot, std::vector<double> ladder,
                            int num_leapfrog, double gradients, bool lingers) {
-  constexpr int kPack = 8;
+  constexpr int kPack = 8;  // runs come by so many, two at least
   AnnealingOptions o;
   o.ladder = std::move(ladder);
   const auto barrier = pilot.barriers();

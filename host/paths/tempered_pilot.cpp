@@ -125,8 +125,8 @@ bool PilotRun::linger() {
   return true;
 }
 
-/// As Pilot::drift has them, of the present. In blocks of particles that lie side by side: resampling keeps their order, so that
-/// descendants of one are in one block, but for those at the ends.
+/// As Pilot::drift has them, of the present. In blocks of particles that lie side by side: resampling keeps their order,
+/// so that descendants of one are in one block, but for those at the ends.
 BlockMeans PilotRun::means(const BlockMeans& about) const {
   constexpr int kLarge = 256, kBlocks = 4;  // of a group
   const auto delta = particles_.deltas();

@@ -48,11 +48,12 @@ BlockMeans block_means(const TargetInstance& target, const std::vector<double>& 
   const double most = *std::max_element(log_weight.begin(), log_weight.end());
   const std::size_t n = delta.size();
   BlockMeans mean(1 + moments + 2 * d, std::vector<double>(blocks));
-  std::vector<double> x(d), weight(blocks);
+  std::vector<double> x(d), weight(blocks), of_state(n);
+  for (std::size_t p = 0; p < n; ++p) of_state[p] = std::exp(log_weight[p] - most);
   const auto in_blocks = [&](auto&& add) {
     for (std::size_t b = 0, p = 0; b < blocks; ++b)
       for (; p * blocks < (b + 1) * n; ++p)
-        if (const double w = std::exp(log_weight[p] - most); w > 0) add(b, p, w);
+        if (of_state[p] > 0) add(b, p, of_state[p]);
   };
   std::vector<std::vector<double>> sums(blocks, std::vector<double>(layout.rows()));
   in_blocks([&](std::size_t b, std::size_t p, double w) {

@@ -17,8 +17,8 @@ WeightedMoments moments_of_states(const TargetInstance& target, const std::vecto
                                   const std::vector<double>& weight, int groups, bool covariance);
 
 /// [row][block]: means over blocks of states [row][chain] that lie side by side, by weight: of `delta`, then of what
-/// MomentLayout has from `first` on, without the covariance, then of what lies below and above kFarFromMean standard deviations about
-/// the mean of each axis: of these states, or of those whose means `about` are.
+/// MomentLayout has from `first` on, without the covariance, then of what lies below and above kFarFromMean standard
+/// deviations about the mean of each axis: of these states, or of those whose means `about` are.
 using BlockMeans = std::vector<std::vector<double>>;
 inline constexpr double kFarFromMean = 2;
 BlockMeans block_means(const TargetInstance& target, const std::vector<double>& position,
